@@ -1,4 +1,4 @@
-"""Positions in the past of a group's log partition, for questions about the state then."""
+"""Points in the past of a group's log partition, for queries with ``as_of``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from model.value import value
 
 @value
 class AsOfTimestamp:
-    """Wall ms. All batches count up to the first, in log order, that has a later record."""
+    """State as of a wall-clock time in ms.
+
+    Batches are applied in log order, up to the first that has a later record.
+    """
 
     timestamp_ms: int
 
 
 @value
 class AsOfOffset:
-    """All batches count that begin at or before the offset: the one that holds it does, whole."""
+    """State as of an offset: batches whose base offset is at or below it are applied, whole."""
 
     offset: LogOffset
 
@@ -27,7 +30,7 @@ AsOf: TypeAlias = AsOfTimestamp | AsOfOffset
 
 @value
 class LogPosition:
-    """The last batch that counts: its last offset and timestamp (wall ms); -1 where none does."""
+    """The last batch applied: its last offset and timestamp (wall ms), both -1 if there is none."""
 
     partition: LogPartition
     offset: LogOffset

@@ -1,4 +1,4 @@
-"""Who asks something of the coordinator."""
+"""The principal and client that a command comes from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from model.value import value
 
 @value
 class Caller:
-    """Who asks. ``client_host`` is Java's form of an address: ``/127.0.0.1``."""
+    """The origin of a command. ``client_host`` has Java's address format: ``/127.0.0.1``."""
 
     principal: str
     client_id: str
@@ -17,7 +17,7 @@ class Caller:
 
 
 INTERNAL: Final = Caller("", "", "")
-"""The coordinator itself: timers, targets, topic changes."""
+"""The coordinator itself: timers, target assignments, topic changes."""
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of a caller that has not authenticated, as Kafka calls it."""
+"""Kafka's principal for a client that has not authenticated."""

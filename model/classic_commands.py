@@ -1,4 +1,4 @@
-"""Commands of classic groups and of members that speak the classic protocol."""
+"""Commands of classic groups and of members that use the classic protocol."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from model.ids import GroupId, InstanceId, MemberId
 from model.value import value
 
 PROTOCOLS_MAX: Final = 1_000
-"""More than any client has: whoever joins, each protocol of each member is looked at."""
+"""Most protocols in one JoinGroup, more than any client sends: a join scans all of them."""
 
 
 @value
 class JoinProtocol:
-    """A protocol that a member can follow, with what it says for it; opaque to the coordinator."""
+    """A protocol that a member supports, with its metadata, opaque to the coordinator."""
 
     name: str
     metadata: bytes
@@ -24,13 +24,14 @@ class JoinProtocol:
 
 @value
 class JoinGroup:
-    """A member joins a classic group, or joins again with what it says now (JoinGroup, KIP-345).
+    """JoinGroup: a member joins or rejoins a classic group.
 
-    ``member_id`` is ``None`` where the client has none yet; ``new_member_id`` is fresh, made by the
-    shell, and is used then. ``protocols`` are in the order of the client's preference.
-    ``requires_member_id``: a new dynamic member is given its id first and has to come again with it
-    (KIP-394, from version 4). ``may_skip_assignment``: a static leader that comes back can be told
-    to assign nothing (KIP-814, version 9). The answer may come much later: when all have joined.
+    ``member_id`` is ``None`` if the client has none yet; the member then gets ``new_member_id``,
+    which the runtime generates. ``protocols`` are in the client's order of preference.
+    ``requires_member_id``: a new dynamic member gets MEMBER_ID_REQUIRED with its id and must rejoin
+    with it (KIP-394, from version 4). ``may_skip_assignment``: the client understands
+    ``SkipAssignment`` in the response to a returning static leader (KIP-814, from version 9). The
+    response waits until the join phase ends.
     """
 
     caller: Caller
@@ -49,7 +50,7 @@ class JoinGroup:
 
 @value
 class MemberAssignment:
-    """What the leader assigns to a member; opaque to the coordinator."""
+    """The leader's assignment for one member, opaque to the coordinator."""
 
     member_id: MemberId
     assignment: bytes
@@ -57,7 +58,7 @@ class MemberAssignment:
 
 @value
 class AssignmentFailure:
-    """The leader could not assign: the error that all who wait for an assignment get."""
+    """The leader failed to compute an assignment: every waiting member gets this error."""
 
     error: ErrorCode
     message: str
@@ -65,11 +66,11 @@ class AssignmentFailure:
 
 @value
 class SyncGroup:
-    """A member asks for its assignment; the leader brings those of all (SyncGroup).
+    """SyncGroup: a member fetches its assignment; the leader supplies those of all members.
 
-    ``protocol_type`` and ``protocol_name`` are checked where they are given (from version 5).
-    ``failure`` is the leader's, which Kafka's wire cannot say. The answer of a follower comes when
-    the leader's assignment is durable.
+    ``protocol_type`` and ``protocol_name`` are checked if present (from version 5). ``failure``
+    reports that the leader could not assign; only gRPC clients can send it. A follower's response
+    waits until the leader's assignment is durable.
     """
 
     caller: Caller
@@ -85,10 +86,10 @@ class SyncGroup:
 
 @value
 class ClassicHeartbeat:
-    """A member of a classic group is alive (Heartbeat).
+    """Heartbeat of a classic member.
 
-    ``by_server``: the server asks itself, for a member whose request it holds back; this is no
-    sign that it is alive.
+    ``by_server``: the coordinator repeats a heartbeat that it holds back; it does not extend the
+    session.
     """
 
     caller: Caller
@@ -100,21 +101,21 @@ class ClassicHeartbeat:
 
 
 class ClassicDeadline(Enum):
-    """Which deadline of a classic group or of one of its members."""
+    """The deadlines of a classic group and of its members."""
 
     SESSION = "session timeout"
     JOIN = "join phase"
     SYNC = "sync phase"
     SIZE = "members above the group's size"
-    """Passes at once: the group was loaded with more members than it may have by now."""
+    """Fires at once, for a group that was loaded with more members than ``group.max.size``."""
 
 
 @value
 class ExpireClassicDeadline:
-    """A deadline passed: the session of a member, or a phase of the rebalance.
+    """A deadline fired: a member's session timeout or the end of a rebalance phase.
 
-    The runtime sends it; the core checks that it still holds. ``member_id`` is empty where the
-    deadline is the group's.
+    The runtime sends it; the core checks that the deadline still applies. ``member_id`` is empty
+    for a deadline of the group.
     """
 
     caller: Caller

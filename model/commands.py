@@ -1,11 +1,11 @@
-"""Commands: what a door asks of the coordinator, and what the coordinator tells itself.
+"""Commands: requests to the coordinator, from clients and from the coordinator itself.
 
-A command is frozen data. The doors have decoded it, checked its size, authenticated and
-authorised it; sentinels of the wire (-1, null, "") have become ``None`` or ``UNCHANGED``. Time and
-ids that need randomness are put in by the shell.
+A command is frozen data. The front ends have decoded it, checked its size, and authenticated and
+authorised its caller; wire sentinels (-1, null, "") have become ``None`` or ``UNCHANGED``. The
+runtime supplies time and random ids.
 """
 
-# More than 400 lines: one class is one command, and they refer to each other.
+# More than 400 lines: one class per command, and they refer to each other.
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from model.value import value
 
 
 class Unchanged(Enum):
-    """The one value of it, ``UNCHANGED``, means: as it was said before."""
+    """``UNCHANGED``, its one value, means that the field keeps its previous value."""
 
     UNCHANGED = 0
 
@@ -52,8 +52,8 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 class Now(NamedTuple):
     """The time at which a command is handled.
 
-    ``wall_ms`` goes into records and offset expiry; it never goes back. ``monotonic_ms`` is what
-    deadlines are measured with.
+    ``wall_ms`` is for record timestamps and offset expiry, and never goes back. ``monotonic_ms`` is
+    the clock of deadlines.
     """
 
     wall_ms: int
@@ -67,14 +67,14 @@ class Now(NamedTuple):
 class ConsumerGroupHeartbeat:
     """KIP-848 heartbeat with a member epoch of 0 or more; epoch 0 joins.
 
-    ``rebalance_timeout_ms``, ``subscribed_topic_names``, ``rack_id`` and ``server_assignor`` are
-    ``UNCHANGED`` where the client sent null or -1. ``local_assignors`` are so where it cannot name
-    any; a member that joins so has none. ``owned`` is ``None`` where the client does
-    not say what it owns. Epochs below 0 are ``ConsumerGroupLeave``. ``wants_assignment`` where the
-    door cannot know whether the last answer has reached the member: this one says all.
-    ``keeps_assigned``: and then the member is told what it has before it is to give up any of it.
-    ``by_server``: the server asks itself, for a member whose heartbeat it holds back. Such a one
-    claims nothing, says nothing of the member, and is no sign that it is alive.
+    Epochs below 0 are ``ConsumerGroupLeave``. ``rebalance_timeout_ms``, ``subscribed_topic_names``,
+    ``rack_id`` and ``server_assignor`` are ``UNCHANGED`` if the client sent null or -1.
+    ``local_assignors`` is ``UNCHANGED`` if the request has no field for client-side assignors; a
+    member that joins with such a request has none. ``owned`` is ``None`` if the client does not
+    report its partitions. ``wants_assignment``: the previous response may not have reached the
+    member, so this one is full. ``keeps_assigned``: in addition, the response starts no revocation,
+    so that the member first learns what it owns. ``by_server``: the coordinator repeats a heartbeat
+    that it holds back; it reports nothing about the member and does not extend its session.
     """
 
     caller: Caller
@@ -96,7 +96,7 @@ class ConsumerGroupHeartbeat:
 
 @value
 class ConsumerGroupLeave:
-    """A member leaves: a heartbeat with epoch -1, or -2 for a static member that will return."""
+    """A member leaves: epoch -1, or -2 for a static member that leaves temporarily."""
 
     caller: Caller
     group_id: GroupId
@@ -107,9 +107,9 @@ class ConsumerGroupLeave:
 
 @value
 class LeavingMember:
-    """Who is to leave: a member by its id, or the one that is an instance now.
+    """A member to remove, by member id or by instance id.
 
-    With both the member must be that instance. ``reason`` is what the client says (KIP-800).
+    If both are set, the instance must belong to that member. ``reason`` is the client's (KIP-800).
     """
 
     member_id: MemberId | None
@@ -119,7 +119,7 @@ class LeavingMember:
 
 @value
 class LeaveGroup:
-    """Members leave for good, or an administrator removes them (KIP-345). Each has its result."""
+    """Members leave for good, or an administrator removes them (KIP-345); one result each."""
 
     caller: Caller
     group_id: GroupId
@@ -128,15 +128,15 @@ class LeaveGroup:
 
 @value
 class ReconcileMember:
-    """Bring a member as far towards the target as it may go, and answer its heartbeat.
+    """Move a member as far towards its target as it may go, and answer its heartbeat.
 
-    The second half of a heartbeat that changed the group: it runs once the targets of the flush
-    are there, in the same batch. ``before`` is what the member held when the heartbeat came,
-    as the numbers of its group's partitions; the answer carries the assignment when it differs
-    or when ``full`` is set. ``epoch_before`` is the epoch that the client sent, ``epoch_known``
-    the one that the member was at: if another heartbeat has moved it since, ``owned`` is of before
-    that, and says nothing. ``keeps_assigned``: no revocation begins with it. ``by_join_group``: it
-    was a JoinGroup, and is answered as one.
+    The continuation of a heartbeat that changed the group. It runs in the same batch, once the
+    batch's target assignments are computed. ``before`` is what the member owned when the heartbeat
+    arrived, as dense partition numbers of the group; the response carries the assignment if it
+    differs from ``before`` or if ``full`` is set. ``epoch_before`` is the epoch that the client
+    sent, ``epoch_known`` the member's epoch at that time: if another heartbeat has advanced the
+    member since, ``owned`` is outdated and ignored. ``keeps_assigned``: start no revocation.
+    ``by_join_group``: the request was a JoinGroup, and gets its response.
     """
 
     caller: Caller
@@ -153,7 +153,7 @@ class ReconcileMember:
 
 
 class Deadline(Enum):
-    """Which deadline of a member."""
+    """The deadlines of a member of a consumer group."""
 
     SESSION = "session timeout"
     REBALANCE = "rebalance timeout"
@@ -161,9 +161,9 @@ class Deadline(Enum):
 
 @value
 class ExpireMember:
-    """A deadline passed: the session timeout, or the rebalance timeout of ``member_epoch``.
+    """A deadline fired: the session timeout, or the rebalance timeout of ``member_epoch``.
 
-    The runtime sends it; the core checks that it still holds.
+    The runtime sends it; the core checks that the deadline still applies.
     """
 
     caller: Caller
@@ -175,7 +175,7 @@ class ExpireMember:
 
 @value
 class RefreshTopics:
-    """Topics changed: see whether the group's metadata hash did."""
+    """Topics changed: bump the group epoch if the group's metadata hash changed."""
 
     caller: Caller
     group_id: GroupId
@@ -183,7 +183,7 @@ class RefreshTopics:
 
 @value
 class ConsumerGroupDescribe:
-    """Describe consumer groups; answers are in the order asked for."""
+    """Describe consumer groups; results are in the order of ``group_ids``."""
 
     caller: Caller
     group_ids: tuple[GroupId, ...]
@@ -191,9 +191,9 @@ class ConsumerGroupDescribe:
 
 @value
 class ListGroups:
-    """List groups. Empty filters pass everything; filters are compared without case.
+    """List groups. An empty filter matches everything; filters ignore case.
 
-    Blanks around a state are nothing, as in Kafka; around a type they make it another one.
+    Like Kafka, it trims blanks around a state but not around a type.
     """
 
     caller: Caller
@@ -231,9 +231,9 @@ class TopicOffsets:
 
 
 COMMIT_PARTITIONS_MAX: Final = 10_000
-"""So many partitions one commit names: part of it is none, so that it is handled in one turn.
+"""Most partitions in one commit, which is never split, so that it fits one loop iteration.
 
-Kafka takes what fits into a batch of ``max.message.bytes``, which is about as many.
+Kafka takes what fits a batch of ``max.message.bytes``, which is about as many.
 """
 
 
@@ -241,8 +241,8 @@ Kafka takes what fits into a batch of ``max.message.bytes``, which is about as m
 class OffsetCommit:
     """Commit offsets. ``member_epoch`` is ``None`` for a commit without a group (-1 on the wire).
 
-    ``by_consumer_protocol`` is false for OffsetCommit below version 9, which a member of a
-    consumer group must not use. ``retention_time_ms`` is ``None`` for the coordinator's rule.
+    ``by_consumer_protocol`` is false for OffsetCommit below version 9, which members of a consumer
+    group must not use. ``retention_time_ms`` is ``None`` for the configured retention.
     """
 
     caller: Caller
@@ -257,10 +257,10 @@ class OffsetCommit:
 
 @value
 class TxnOffsetCommit:
-    """Commit offsets within a transaction (KIP-447): they wait for the transaction's end.
+    """Commit offsets in a transaction (KIP-447): they stay pending until it ends.
 
-    ``member_epoch`` is ``None`` and ``member_id`` empty where the producer does not say for which
-    member it commits. Answered with ``OffsetCommitResponse``.
+    ``member_epoch`` is ``None`` and ``member_id`` empty if the producer names no member. The
+    response is an ``OffsetCommitResponse``.
     """
 
     caller: Caller
@@ -275,10 +275,11 @@ class TxnOffsetCommit:
 
 @value
 class WriteTxnMarkers:
-    """A transaction coordinator says how a producer's transaction ended, to one log partition.
+    """A transaction coordinator ends a producer's transaction in one log partition.
 
-    It may concern many groups. ``coordinator_epoch`` is the transaction coordinator's. From
-    ``transaction_version`` 2 on (KIP-890) each transaction has a producer epoch of its own.
+    The transaction may have offsets of many groups. ``coordinator_epoch`` is the transaction
+    coordinator's. From ``transaction_version`` 2 (KIP-890) each transaction has its own producer
+    epoch.
     """
 
     caller: Caller
@@ -292,7 +293,7 @@ class WriteTxnMarkers:
 
 @value
 class ExpireProducers:
-    """Forget producers of one log partition that have been silent for long."""
+    """Remove the state of producers of one log partition that have been idle for too long."""
 
     caller: Caller
     partition: LogPartition
@@ -301,7 +302,7 @@ class ExpireProducers:
 
 @value
 class AbortTransaction:
-    """Nobody has ended the producer's transaction in time, which is open since ``since_ms``."""
+    """Abort a transaction, open since ``since_ms``, that has timed out."""
 
     caller: Caller
     partition: LogPartition
@@ -334,9 +335,9 @@ class TopicToFetch:
 
 @value
 class OffsetFetch:
-    """Fetch committed offsets of one group; ``topics`` ``None`` fetches all of them.
+    """Fetch the committed offsets of one group; all of them if ``topics`` is ``None``.
 
-    ``member_id`` and ``member_epoch`` are checked where both are given (from version 9).
+    ``member_id`` and ``member_epoch`` are checked if both are present (from version 9).
     """
 
     caller: Caller
@@ -352,7 +353,7 @@ class OffsetFetch:
 
 @value
 class CreateTopic:
-    """Create a topic. ``topic_id`` is fresh, made by the shell."""
+    """Create a topic. The runtime generates ``topic_id``."""
 
     caller: Caller
     name: TopicName
@@ -363,7 +364,7 @@ class CreateTopic:
 
 @value
 class GrowTopic:
-    """Raise the number of partitions to ``partitions``."""
+    """Raise the partition count of a topic to ``partitions``."""
 
     caller: Caller
     name: TopicName
@@ -373,9 +374,9 @@ class GrowTopic:
 
 @value
 class SetTopicRacks:
-    """Say in which racks the replicas of each partition are, in the order of the partitions.
+    """Set the racks of the replicas of each partition, in partition order.
 
-    Of those at the end that are left out, and of empty ones, nothing is known.
+    The racks of partitions with an empty entry, or missing at the end, are unknown.
     """
 
     caller: Caller
@@ -386,7 +387,7 @@ class SetTopicRacks:
 
 @value
 class DeleteTopic:
-    """Delete a topic, by name or by id, and with it the offsets committed for it."""
+    """Delete a topic, by name or by id, with all offsets committed for it."""
 
     caller: Caller
     name: TopicName | None
@@ -395,7 +396,7 @@ class DeleteTopic:
 
 @value
 class PlanMigration:
-    """What is in the way of a group's conversion to the consumer protocol, member by member."""
+    """Report, member by member, what blocks a group's conversion to the consumer protocol."""
 
     caller: Caller
     group_id: GroupId
@@ -403,7 +404,7 @@ class PlanMigration:
 
 @value
 class ConvertToClassicGroup:
-    """Make a consumer group without members of the consumer protocol a classic group."""
+    """Convert a consumer group without members of the consumer protocol to a classic group."""
 
     caller: Caller
     group_id: GroupId
@@ -412,7 +413,7 @@ class ConvertToClassicGroup:
 
 @value
 class DeleteGroup:
-    """Delete an empty group with all its offsets, those that wait for a marker too."""
+    """Delete an empty group with all its offsets, including pending transactional ones."""
 
     caller: Caller
     group_id: GroupId
@@ -421,7 +422,7 @@ class DeleteGroup:
 
 @value
 class DeleteOffsets:
-    """Delete offsets of a group, of topics by their names, that no member subscribes to."""
+    """Delete a group's offsets for topics, by name, that no member subscribes to."""
 
     caller: Caller
     group_id: GroupId
@@ -431,7 +432,7 @@ class DeleteOffsets:
 
 @value
 class RefreshAssignor:
-    """The assignors of a group are not those of before: see whether its target comes of another."""
+    """The assignor configs of a group changed: see whether it needs a new target assignment."""
 
     caller: Caller
     group_id: GroupId
@@ -441,14 +442,14 @@ class RefreshAssignor:
 
 @value
 class ListTransactions:
-    """The open transactions, with the offsets that wait in them."""
+    """List the open transactions, with their pending offsets."""
 
     caller: Caller
 
 
 @value
 class DeleteTopicOffsets:
-    """Tombstone these offsets, committed for a topic that is deleted."""
+    """Write tombstones for these offsets, committed for a deleted topic."""
 
     caller: Caller
     group_id: GroupId
@@ -458,9 +459,9 @@ class DeleteTopicOffsets:
 
 @value
 class ExpireOffsets:
-    """Tombstone these offsets, by topic and partition: they are past their retention.
+    """Write tombstones for these offsets, which are past their retention.
 
-    ``removes_group`` where the group has no others; it goes with them if it is empty.
+    ``removes_group``: the group has no other offsets, and is removed too if it is empty.
     """
 
     caller: Caller
@@ -471,14 +472,14 @@ class ExpireOffsets:
 
 @value
 class ForgetDeletedTopic:
-    """All offsets of a deleted topic are gone."""
+    """Every offset of a deleted topic has been deleted."""
 
     caller: Caller
     topic_id: TopicId
 
 
 class ConfigOperation(Enum):
-    """What is to be done with a setting; the numbers are those of IncrementalAlterConfigs."""
+    """How to change a config; the numbers are those of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -488,7 +489,7 @@ class ConfigOperation(Enum):
 
 @value
 class ConfigChange:
-    """A change of one setting. ``value`` says nothing where the setting is deleted."""
+    """A change of one config. ``value`` is ignored for DELETE."""
 
     name: str
     operation: ConfigOperation
@@ -497,7 +498,7 @@ class ConfigChange:
 
 @value
 class AlterGroupConfigs:
-    """Change settings that a group has of its own, all or none."""
+    """Change configs of a group, all or none."""
 
     caller: Caller
     group_id: GroupId
@@ -507,7 +508,7 @@ class AlterGroupConfigs:
 
 @value
 class DescribeGroupConfigs:
-    """The settings of a group, its own and those that are in force for all."""
+    """Describe the configs of a group: its own, and the values in force."""
 
     caller: Caller
     group_id: GroupId
@@ -515,14 +516,14 @@ class DescribeGroupConfigs:
 
 @value
 class ListGroupConfigs:
-    """The groups that have settings of their own."""
+    """List the groups that have configs of their own."""
 
     caller: Caller
 
 
 @value
 class AllocateProducerId:
-    """Hand out one producer id, never handed out before."""
+    """Allocate a producer id that was never allocated before."""
 
     caller: Caller
 
@@ -552,21 +553,21 @@ GroupCommand: TypeAlias = (
 TopicCommand: TypeAlias = (
     CreateTopic | GrowTopic | SetTopicRacks | DeleteTopic | ForgetDeletedTopic | AllocateProducerId
 )
-"""Commands of the topic catalogue that is kept here."""
+"""Commands of Muster's own topic catalogue."""
 
 ConfigCommand: TypeAlias = AlterGroupConfigs | DescribeGroupConfigs | ListGroupConfigs
-"""Commands of the settings of groups, which are kept beside the topics."""
+"""Commands of group configs, which are stored beside the topics."""
 
 DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
-"""Commands of one group that have to look into its offsets."""
+"""Commands of one group that scan its offsets."""
 
 TransactionCommand: TypeAlias = (
     TxnOffsetCommit | WriteTxnMarkers | ExpireProducers | AbortTransaction | EndTransaction
 )
-"""Commands of transactions: of one group, and of one partition of the log."""
+"""Commands of transactions: of one group, or of one log partition."""
 
 ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration
-"""Commands that read groups of several shards and change nothing."""
+"""Read-only commands over groups of several shards."""
 
 Command: TypeAlias = (
     GroupCommand
@@ -577,4 +578,4 @@ Command: TypeAlias = (
     | ConfigCommand
     | ReadCommand
 )
-"""What a door may submit."""
+"""A command that a front end may submit."""

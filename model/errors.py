@@ -1,7 +1,7 @@
-"""Kafka's error codes, and the one tree of errors that a group operation may raise.
+"""Kafka's error codes, and the errors that a group operation may raise.
 
-A ``GroupError`` is an answer, not a bug: it is raised before anything has changed and becomes an
-error code on the Kafka wire and in gRPC answers. Bugs are assertions and end the process.
+A ``GroupError`` is a response, not a bug: it is raised before any state has changed and becomes an
+error code on the Kafka wire and in gRPC responses. Bugs are assertions and end the process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Kafka's protocol error codes that Muster gives."""
+    """Kafka's protocol error codes that Muster returns."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -77,7 +77,7 @@ class ErrorCode(IntEnum):
 
 
 class GroupError(Exception):
-    """An error answer: ``code`` for programs, ``message`` for people."""
+    """An error response: ``code`` for programs, ``message`` for people."""
 
     code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -111,7 +111,7 @@ class UnknownMemberId(GroupError):
 
 
 class MemberRemoved(UnknownMemberId):
-    """The member was removed while it waited. A JoinGroup is not told the member's id then."""
+    """The member was removed while it waited. JoinGroup then returns no member id."""
 
 
 class InconsistentGroupProtocol(GroupError):
@@ -123,7 +123,7 @@ class InvalidSessionTimeout(GroupError):
 
 
 class RebalanceInProgress(GroupError):
-    """The member has to join again; ``is_held``: it has, and waits for the others."""
+    """The member has to rejoin; ``is_held``: it already has, and waits for the others."""
 
     code = ErrorCode.REBALANCE_IN_PROGRESS
 
@@ -133,7 +133,7 @@ class RebalanceInProgress(GroupError):
 
 
 class MemberIdRequired(GroupError):
-    """The member has to join again, with ``member_id``."""
+    """The member has to rejoin with ``member_id`` (KIP-394)."""
 
     code = ErrorCode.MEMBER_ID_REQUIRED
 
@@ -143,7 +143,7 @@ class MemberIdRequired(GroupError):
 
 
 class AssignmentFailed(GroupError):
-    """The leader of a classic group said so, with the code that it chose."""
+    """The leader of a classic group reported that it cannot assign, with its own error code."""
 
     def __init__(self, message: str, code: ErrorCode) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Identifiers, as distinct types so that mypy catches a swap."""
+"""Identifiers as distinct types, so that mypy catches a swap."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TopicId = NewType("TopicId", bytes)
 """The 16 bytes of a topic's UUID, big endian, as Kafka writes them."""
 
 LogPartition = NewType("LogPartition", int)
-"""A partition of the ``__consumer_offsets`` log, which is also the number of a shard."""
+"""A partition of ``__consumer_offsets``, which is also the number of a shard."""
 
 LogOffset = NewType("LogOffset", int)
 
 ProducerId = NewType("ProducerId", int)
-"""A producer that writes transactions; never below 0."""
+"""The id of a transactional producer, never negative."""
 
 ZERO_TOPIC_ID = TopicId(bytes(16))
 
@@ -35,10 +35,10 @@ def compute_java_hash(text: str) -> int:
 
 
 def compute_log_partition(group_id: GroupId, partitions: int) -> LogPartition:
-    """The log partition that holds a group: ``Utils.abs(hashCode) % partitions``.
+    """The log partition of a group: ``Utils.abs(hashCode) % partitions``.
 
-    ``Integer.MIN_VALUE`` has no positive twin and counts as 0, as in Kafka. Kept for ids of usual
-    length: 65,536 of any length would be 2 GiB.
+    As in Kafka, ``Integer.MIN_VALUE`` counts as 0. Only ids of usual length are cached: 65,536 ids
+    of maximum length would take 2 GiB.
     """
     if len(group_id) > _KEPT_LENGTH_MAX:
         return _compute_log_partition(group_id, partitions)

@@ -1,4 +1,4 @@
-"""A mapping that is never changed, of which one with another entry costs next to nothing."""
+"""An immutable mapping that is cheap to copy with a few changed entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHANGES_MIN = 64
 
 
 class LayeredMap(Mapping[K, V]):
-    """Some changes to a mapping of any size: ``None`` stands for an entry that is gone."""
+    """Changed entries on top of a base mapping of any size; ``None`` marks a removed entry."""
 
     __slots__ = ("_base", "_changes", "_size")
 
@@ -35,7 +35,7 @@ class LayeredMap(Mapping[K, V]):
     @overload
     def get(self, key: K, default: V | D) -> V | D: ...
     def get(self, key: K, default: V | D | None = None) -> V | D | None:
-        """As of a dict; the base class's raises an exception for each key that is not there."""
+        """Like ``dict.get``; ``Mapping.get`` raises and catches KeyError for each missing key."""
         found = self._changes[key] if key in self._changes else self._base.get(key)
         return default if found is None else found
 
@@ -57,7 +57,7 @@ class LayeredMap(Mapping[K, V]):
         return self._size
 
     def merge(self) -> Mapping[K, V]:
-        """The same entries, as a mapping of one layer."""
+        """The same entries in one flat mapping."""
         merged = dict(self._base)
         for key, value in self._changes.items():
             merged.pop(key, None)
@@ -66,23 +66,23 @@ class LayeredMap(Mapping[K, V]):
         return MappingProxyType(merged)
 
     def changed(self, changes: Mapping[K, V | None]) -> Mapping[K, V]:
-        """With these entries; ``None`` takes one out."""
+        """A copy with these entries changed; ``None`` removes one."""
         size = self._size
         for key, value in changes.items():
             size += (value is not None) - (key in self)
         layered = LayeredMap(self._base, {**self._changes, **changes}, size)
-        # Each step copies the changes, and once in so many steps everything is copied.
+        # A copy copies all changes, so they are merged once there are about the root of the size.
         most = max(_CHANGES_MIN, isqrt(size))
         return layered if len(layered._changes) <= most else layered.merge()
 
 
 def compute_changed(mapping: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:
-    """The mapping with these entries; ``None`` takes one out. The mapping itself stays as it is."""
+    """A copy of ``mapping`` with these entries changed; ``None`` removes one."""
     if isinstance(mapping, LayeredMap):
         return mapping.changed(changes)
     return LayeredMap(mapping, {}, len(mapping)).changed(changes)
 
 
 def compute_merged(mapping: Mapping[K, V]) -> Mapping[K, V]:
-    """The mapping in one layer, which is quickest to look into; the same where it is already."""
+    """A flat mapping with the same entries, which has the fastest lookups."""
     return mapping.merge() if isinstance(mapping, LayeredMap) else mapping

@@ -1,7 +1,7 @@
-"""Client-side assignors under the consumer protocol: what members name, and what was installed.
+"""Client-side assignors of the consumer protocol: what members support and what was installed.
 
-KIP-848 has them, and Kafka never shipped them: its records have no place for them, so that what
-lasts of them is side records.
+KIP-848 describes them but Kafka never shipped them. Kafka's records have no fields for them, so
+their durable state is in side records.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from model.ids import GroupId, LogPartition, MemberId
 from model.value import value
 
 CLASSIC_VERSION: Final = -1
-"""Of metadata that the coordinator cannot translate: the bytes of members of the classic protocol.
+"""The version of metadata that the coordinator cannot interpret: that of classic members.
 
-Members that name no assignor have it too, with no bytes.
+Members that name no assignor have this version too, with empty metadata.
 """
 
 NO_REASON: Final = 0
@@ -22,10 +22,11 @@ NO_REASON: Final = 0
 
 @value
 class LocalAssignor:
-    """An assignor that a member has.
+    """A client-side assignor that a member supports.
 
-    It understands metadata from ``minimum_version`` to ``maximum_version``. ``metadata``, of
-    ``version``, and ``reason`` are for whoever computes; another of either asks for an assignment.
+    It reads metadata of versions ``minimum_version`` to ``maximum_version``. ``metadata``, which
+    has ``version``, and ``reason`` are input for the member that computes the assignment; a change
+    of either triggers a new assignment.
     """
 
     name: str
@@ -38,7 +39,7 @@ class LocalAssignor:
 
 @value
 class LocalAssignorsKey:
-    """What assignors a member has. ``partition`` is the group's in the log."""
+    """The client-side assignors of a member. ``partition`` is the group's log partition."""
 
     partition: LogPartition
     group_id: GroupId
@@ -47,14 +48,14 @@ class LocalAssignorsKey:
 
 @value
 class LocalAssignorsValue:
-    """In the member's order of preference."""
+    """Client-side assignors in the member's order of preference."""
 
     assignors: tuple[LocalAssignor, ...]
 
 
 @value
 class InstalledMetadataKey:
-    """What an assignor has for a member. ``partition`` is the group's in the log."""
+    """The assignor's metadata for a member. ``partition`` is the group's log partition."""
 
     partition: LogPartition
     group_id: GroupId
@@ -63,7 +64,7 @@ class InstalledMetadataKey:
 
 @value
 class InstalledMetadataValue:
-    """It goes with the target of ``assignment_epoch`` and with no other."""
+    """Valid only with the target assignment of ``assignment_epoch``."""
 
     assignment_epoch: int
     assignor: str

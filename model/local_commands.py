@@ -1,4 +1,4 @@
-"""A member computes the assignment of its group: the two commands, and what the first brings."""
+"""Commands by which a member computes its group's assignment, and their responses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model.value import value
 
 @value
 class PrepareAssignment:
-    """The member that was asked for an assignment wants to know all of its group."""
+    """The member that was asked to compute an assignment fetches the state of its group."""
 
     caller: Caller
     group_id: GroupId
@@ -21,7 +21,7 @@ class PrepareAssignment:
 
 @value
 class ComputedAssignment:
-    """What one member gets: partitions, and bytes of the assignor for it."""
+    """The computed assignment of one member: partitions, and the assignor's metadata for it."""
 
     member_id: MemberId
     partitions: tuple[TopicPartitions, ...]
@@ -31,7 +31,7 @@ class ComputedAssignment:
 
 @value
 class InstallAssignment:
-    """The assignment that was computed for ``group_epoch``; or why there is none (``failure``)."""
+    """Install the assignment computed for ``group_epoch``, or report why there is none."""
 
     caller: Caller
     group_id: GroupId
@@ -47,7 +47,7 @@ LocalAssignmentCommand = PrepareAssignment | InstallAssignment
 
 @value
 class PreparedMember:
-    """A member as an assignor is told of it; ``partitions`` are those of the target in force."""
+    """A member as input for the assignor; ``partitions`` are those of its current target."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -61,7 +61,7 @@ class PreparedMember:
 
 @value
 class PrepareAssignmentResponse:
-    """All of the group at ``group_epoch``; metadata are to be of no higher version than that."""
+    """The group at ``group_epoch``; computed metadata must not exceed ``version``."""
 
     group_epoch: int
     assignor: str
@@ -72,9 +72,9 @@ class PrepareAssignmentResponse:
 
 @value
 class LocalAssignment:
-    """What a member is told of an assignment that another one, or it itself, has computed.
+    """A client-side assignment as sent to the member that it is for.
 
-    ``generation`` is the epoch that it was computed for.
+    ``generation`` is the group epoch that it was computed for.
     """
 
     assignor: str

@@ -1,4 +1,4 @@
-"""Responses: what the coordinator answers. An error answer is a ``GroupError``, raised."""
+"""Responses of the coordinator. An error response is a raised ``GroupError``."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from model.value import value
 
 @value
 class ConsumerGroupHeartbeatResponse:
-    """``assignment`` is ``None`` where nothing changed for the member since its last request.
+    """``assignment`` is ``None`` if it has not changed since the member's last request.
 
-    ``news``: this answer says something that the member may not know, a new epoch or an
-    assignment; a door gives it at once. ``parkable``: the member is STABLE or
-    UNRELEASED_PARTITIONS, so that a heartbeat without news may wait for some. ``settled``: the
-    member is STABLE at the target, and has nothing to come back for before its interval. ``local``
-    is there for a member at a target that an assignor of its own has computed.
+    ``news``: this response has a new epoch or assignment, so a front end sends it at once.
+    ``parkable``: the member is STABLE or UNRELEASED_PARTITIONS, so a heartbeat without a change may
+    be held back until there is one. ``settled``: the member is STABLE at its target and need not
+    return before its interval. ``local`` is set if the member's target comes from its client-side
+    assignor.
     """
 
     member_id: MemberId
@@ -49,14 +49,14 @@ class ConsumerGroupLeaveResponse:
 
 @value
 class LeaveGroupResponse:
-    """The result for each member, in the order asked."""
+    """One result per member, in the order of the request."""
 
     errors: tuple[ErrorCode, ...]
 
 
 @value
 class JoinedMember:
-    """A member as the leader is told of it: what it said for the protocol that was chosen."""
+    """A member as sent to the leader, with its metadata for the chosen protocol."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -65,10 +65,10 @@ class JoinedMember:
 
 @value
 class JoinGroupResponse:
-    """The member is in the generation. ``members`` are all, for the leader; else there are none.
+    """The member has joined the generation. ``members`` is empty except for the leader.
 
-    ``leader`` is ``None`` where nobody assigns. ``skip_assignment``: the leader is told of the
-    members, and must not assign anything (KIP-814).
+    ``leader`` is ``None`` if no member assigns. ``skip_assignment``: the leader gets the members
+    but must not compute an assignment (KIP-814).
     """
 
     member_id: MemberId
@@ -84,8 +84,8 @@ class JoinGroupResponse:
 class SyncGroupResponse:
     """The assignment of the member.
 
-    ``awaits_partitions``: it has nothing, for others still hold what it is to get. A door may hold
-    such an answer back, and tell the member to join again when all of that is free.
+    ``awaits_partitions``: the assignment is empty because others still own its partitions. A front
+    end may hold this response back and make the member rejoin once they are released.
     """
 
     protocol_type: str | None
@@ -96,10 +96,10 @@ class SyncGroupResponse:
 
 @value
 class ClassicHeartbeatResponse:
-    """The member is in its group, and there is nothing that it has to do.
+    """The member belongs to its group and has nothing to do.
 
-    A door may hold this back for ``park_max_ms``, 0 for not at all, to answer with news instead.
-    ``is_held``: its SyncGroup waits for the leader's.
+    A front end may hold this response back for up to ``park_max_ms`` (0: not at all), to report a
+    rebalance sooner. ``is_held``: the member's SyncGroup waits for the leader's.
     """
 
     park_max_ms: int = 0
@@ -116,7 +116,7 @@ class PartitionResult:
 
 @value
 class TopicResult:
-    """Results of a commit for one topic; name and id as they are known, ``None`` where not."""
+    """Results of a commit for one topic; name and id are ``None`` if unknown."""
 
     name: TopicName | None
     topic_id: TopicId | None
@@ -130,7 +130,7 @@ class OffsetCommitResponse:
 
 @value
 class FetchedOffset:
-    """A committed offset; ``offset`` -1 where there is none."""
+    """A committed offset; ``offset`` is -1 if there is none."""
 
     partition: int
     offset: int
@@ -154,7 +154,7 @@ class OffsetFetchResponse:
 
 @value
 class NamedTopicPartitions:
-    """Partitions of a topic that exists, with its name."""
+    """Partitions of an existing topic, with its name."""
 
     topic_id: TopicId
     topic_name: TopicName
@@ -163,7 +163,7 @@ class NamedTopicPartitions:
 
 @value
 class DescribedMember:
-    """A member as ConsumerGroupDescribe shows it. ``member_type`` 1 speaks the new protocol."""
+    """A member as ConsumerGroupDescribe shows it. ``member_type`` 1: the consumer protocol."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -182,7 +182,7 @@ class DescribedMember:
 
 @value
 class DescribedConsumerGroup:
-    """A consumer group, or the error that asking for it gave."""
+    """A consumer group, or the error of describing it."""
 
     group_id: GroupId
     error: ErrorCode
@@ -201,7 +201,7 @@ class ConsumerGroupDescribeResponse:
 
 @value
 class ListedGroup:
-    """``group_type`` and ``state`` in Kafka's spelling: ``consumer``, ``Stable``.
+    """``group_type`` and ``state`` are in Kafka's spelling: ``consumer``, ``Stable``.
 
     ``group_epoch`` is the generation of a classic group.
     """
@@ -221,7 +221,7 @@ class ListGroupsResponse:
 
 @value
 class DescribedClassicMember:
-    """A member of a classic group; ``metadata`` is empty where the group is not Stable."""
+    """A member of a classic group; ``metadata`` is empty unless the group is Stable."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -233,10 +233,10 @@ class DescribedClassicMember:
 
 @value
 class DescribedClassicGroup:
-    """A classic group, or the error that asking for it gave.
+    """A classic group, or the error of describing it.
 
-    ``protocol`` is the one that the members agreed on, empty where the group is not Stable.
-    ``generation`` is not on Kafka's wire.
+    ``protocol`` is the selected protocol, empty unless the group is Stable. ``generation`` is not
+    in Kafka's response.
     """
 
     group_id: GroupId
@@ -256,7 +256,7 @@ class DescribeGroupsResponse:
 
 @value
 class MigrationReason:
-    """What stands in the way of a conversion, or needs care; ``kind`` is for programs."""
+    """A reason that blocks a conversion or needs care; ``kind`` is for programs."""
 
     kind: str
     detail: str
@@ -265,7 +265,7 @@ class MigrationReason:
 
 @value
 class ClientChange:
-    """A setting of a client that changes; ``value`` ``None`` where it goes away."""
+    """A client config to change; ``value`` is ``None`` if it is to be removed."""
 
     name: str
     value: str | None
@@ -274,7 +274,7 @@ class ClientChange:
 
 @value
 class PlannedMember:
-    """A member of a classic group: ``verdict`` READY, WARN or BLOCKED, and its own reasons."""
+    """A member of a classic group: ``verdict`` is READY, WARN or BLOCKED, for these reasons."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -286,9 +286,9 @@ class PlannedMember:
 
 @value
 class MigrationPlan:
-    """What becomes of a group when the first member of the consumer protocol joins it.
+    """How a group would convert if a first member of the consumer protocol joined it.
 
-    ``group_type`` and ``state`` in Kafka's spelling. ``reasons`` are those of the group itself.
+    ``group_type`` and ``state`` are in Kafka's spelling. ``reasons`` are those of the group itself.
     """
 
     group_id: GroupId
@@ -304,7 +304,7 @@ class MigrationPlan:
 
 @value
 class TopicResponse:
-    """The topic as it is after a create or grow, or as it was before a delete."""
+    """The topic after a create or grow, or before a delete."""
 
     topic: Topic
 
@@ -321,7 +321,7 @@ class OffsetDeleteResponse:
 
 @value
 class DescribedConfig:
-    """A setting of a group: the value in force, the group's own, and the server's."""
+    """A config of a group: the value in force, the group's own, and the server's."""
 
     name: str
     value: str
@@ -342,7 +342,7 @@ class ListGroupConfigsResponse:
 
 @value
 class PendingOffset:
-    """An offset that waits for a marker."""
+    """A transactional offset that awaits its marker."""
 
     group_id: GroupId
     topic_name: TopicName
@@ -352,7 +352,7 @@ class PendingOffset:
 
 @value
 class ListedTransaction:
-    """A transaction that is open in one partition of the log, since ``since_ms`` (wall)."""
+    """A transaction that is open in one log partition, since ``since_ms`` (wall)."""
 
     producer_id: ProducerId
     producer_epoch: int
@@ -360,9 +360,9 @@ class ListedTransaction:
     since_ms: int
     offsets: tuple[PendingOffset, ...]
     coordinator_epoch: int = 0
-    """The highest of those that have ended transactions of the producer there."""
+    """The highest coordinator epoch of the producer's markers in that partition."""
     times_out_at_ms: int = 0
-    """It is aborted then (wall), or somewhat later."""
+    """When the transaction times out (wall); the abort may come a little later."""
 
 
 @value
@@ -372,7 +372,7 @@ class ListTransactionsResponse:
 
 @value
 class Done:
-    """A command of the coordinator's own was carried out, or had nothing left to do."""
+    """An internal command was carried out, or had nothing to do."""
 
 
 Response: TypeAlias = (

@@ -1,4 +1,4 @@
-"""Topics as the coordinator sees them: an immutable image, replaced when anything changes."""
+"""Topic metadata: an immutable image, replaced on every change."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from model.layered_map import compute_changed, compute_merged
 from model.value import value
 
 NAME_LENGTH_MAX = 249
-"""Of a topic, as in Kafka."""
+"""Longest topic name, as in Kafka."""
 
 
 @value
 class Topic:
-    """A topic: ``partitions`` is their number; partitions are 0 to partitions - 1.
+    """A topic with ``partitions`` partitions, numbered from 0.
 
-    ``racks`` has the racks of the replicas of each partition, or is empty where none are known.
+    ``racks`` has the racks of the replicas of each partition; it is empty if none are known.
     """
 
     name: TopicName
@@ -29,10 +29,10 @@ class Topic:
 
 @value
 class TopicImage:
-    """All topics at one version. Versions grow by one with each change.
+    """All topics at one version. The version grows by one with each change.
 
-    ``by_metric_name`` has the names with ``.`` or ``_``, which no two topics may differ in alone:
-    Kafka's metrics have ``_`` for both.
+    ``by_metric_name`` maps names with ``.`` or ``_`` as metrics show them: Kafka replaces ``.`` by
+    ``_`` there, so two topics must not differ in these characters alone.
     """
 
     version: int = 0
@@ -42,12 +42,12 @@ class TopicImage:
 
 
 def compute_metric_name(name: TopicName) -> str | None:
-    """The name in Kafka's metrics where that is not its own, or may be another topic's."""
+    """The name as Kafka's metrics show it; ``None`` if it cannot collide with another topic's."""
     return name.replace(".", "_") if "." in name or "_" in name else None
 
 
 def compute_image_with(image: TopicImage, topic: Topic) -> TopicImage:
-    """The image with ``topic`` added, or put in the place of one with its name."""
+    """The image with ``topic`` added, or replacing the topic of that name."""
     old = image.by_name.get(topic.name)
     ids: dict[TopicId, Topic | None] = {} if old is None else {old.topic_id: None}
     metric_name = compute_metric_name(topic.name)
@@ -63,7 +63,7 @@ def compute_image_with(image: TopicImage, topic: Topic) -> TopicImage:
 
 
 def compute_image_without(image: TopicImage, name: TopicName) -> TopicImage:
-    """The image without the topic of that name; the same image where there is none."""
+    """The image without the topic of that name; the same image if there is none."""
     old = image.by_name.get(name)
     if old is None:
         return image
@@ -80,7 +80,7 @@ def compute_image_without(image: TopicImage, name: TopicName) -> TopicImage:
 
 
 def compute_settled_image(image: TopicImage) -> TopicImage:
-    """The same topics at the same version, in mappings that are quick to look into."""
+    """The same topics at the same version, in flat mappings with fast lookups."""
     return TopicImage(
         image.version,
         compute_merged(image.by_name),
@@ -90,7 +90,7 @@ def compute_settled_image(image: TopicImage) -> TopicImage:
 
 
 def compute_image_of(topics: tuple[Topic, ...], version: int = 1) -> TopicImage:
-    """An image of just these topics."""
+    """An image of exactly these topics."""
     return TopicImage(
         version,
         MappingProxyType({topic.name: topic for topic in topics}),

@@ -1,5 +1,5 @@
-"""The data pipeline on Spark: what the groups did, at any size, from their log.
+"""The data pipeline on Spark: the history of groups, computed from their log at any size.
 
-``source`` reads stores and segments as a Spark data source; ``decoding`` turns batches into Arrow
-columns and needs no Spark; ``schema`` says what the columns are.
+``source`` reads stores and segments as a Spark data source; ``decoding`` converts batches to Arrow
+columns without Spark; ``schema`` defines the columns.
 """

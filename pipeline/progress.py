@@ -1,14 +1,14 @@
-"""How far a streaming query has come, as committed offsets of a group: what lag tools look at.
+"""Commits the progress of a streaming query as a group's offsets, for lag monitoring.
 
-Structured Streaming keeps its offsets in its checkpoint and commits nothing, so that tools which
-ask for the lag of a group see nothing of it. ``commit_progress`` commits, after each micro-batch,
-where the query is, to a Muster or a Kafka:
+Structured Streaming keeps its offsets in its checkpoint and commits none, so tools that monitor
+group lag do not see the query. ``commit_progress`` commits, after each micro-batch, the query's
+position to a Muster or Kafka cluster:
 
     commit_progress(spark, "orders-to-lake", group_id="orders-to-lake",
                     bootstrap_servers="broker:9092")
 
-The query still starts from its checkpoint; nobody reads these offsets but people and tools. The
-group must be of this query alone, and have no members.
+The query still starts from its checkpoint; only people and tools read these offsets. The group must
+belong to this query alone, and have no members.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 Offsets = Mapping[Place, int]
-"""The next offset that the query will read, by partition."""
+"""The query's next offset, by partition."""
 
 Commit = Callable[[Offsets, str], None]
-"""Makes offsets with some metadata durable, or raises what says why not."""
+"""Commits offsets with some metadata durably, or raises an error."""
 
 DEFAULT_REFRESH_S = 3_600.0
-"""Offsets that do not change are committed again so often, and so do not expire."""
+"""How often unchanged offsets are committed again, so that they do not expire."""
 
 _RETRY_S = 1.0
 _MOST_RETRY_S = 30.0
@@ -49,10 +49,10 @@ _log = logging.getLogger(__name__)
 
 
 def read_progress(end_offsets: Iterable[str | None]) -> dict[Place, int]:
-    """Where a query is, out of what its sources say of their end: JSON of topics and partitions.
+    """The position of a query, from the end offsets of its sources: JSON of topics and partitions.
 
-    Of a partition that several sources read, the one that is furthest behind counts. Sources
-    without topics and partitions (files, rates) are left out.
+    For a partition that several sources read, the lowest offset counts. Sources without topics and
+    partitions (files, rates) are ignored.
     """
     found: dict[Place, int] = {}
     for text in end_offsets:
@@ -81,8 +81,8 @@ def _read_source(text: str | None) -> list[tuple[Place, int]]:
 class CommitProgress(StreamingQueryListener):
     """Commits the progress of the queries of one name; see ``commit_progress``.
 
-    A thread of its own commits, the last progress alone where it cannot keep up, and tries again
-    while the group's coordinator does not answer: the query never waits for it.
+    The query never waits: a thread commits the latest progress, and retries while the group's
+    coordinator does not answer.
     """
 
     def __init__(
@@ -97,17 +97,17 @@ class CommitProgress(StreamingQueryListener):
         self._committed_s = float("-inf")
         self._is_closed = False
         self.last_error: str | None = None
-        """Why the last attempt failed; ``None`` after one that did not."""
+        """The error of the last attempt; ``None`` if it succeeded."""
         self._thread = threading.Thread(target=self._run, name="commit-progress", daemon=True)
         self._thread.start()
 
     # -------------------------------------------------------------------------- Spark's callbacks
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Says nothing of offsets."""
+        """Has no offsets."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """After a micro-batch."""
+        """Offer the offsets after a micro-batch."""
         progress = event.progress
         if progress.name != self._query_name:
             return
@@ -115,21 +115,21 @@ class CommitProgress(StreamingQueryListener):
         self.offer(read_progress(ends), f"batch {progress.batchId} of {progress.id}")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing came; progress events go on in longer intervals."""
+        """No data arrived; progress events continue at longer intervals."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Its last progress has been told before."""
+        """The last progress event has come before."""
 
     # ------------------------------------------------------------------------------- the thread
 
     @property
     def committed(self) -> dict[Place, int]:
-        """What has been committed."""
+        """The offsets committed last."""
         with self._changed:
             return dict(self._committed)
 
     def offer(self, offsets: dict[Place, int], metadata: str) -> None:
-        """Has offsets committed unless they are, or newer ones come before."""
+        """Request a commit unless the offsets are committed; newer offsets replace waiting ones."""
         with self._changed:
             is_fresh = time.monotonic() - self._committed_s < self._refresh_s
             if offsets and not (is_fresh and offsets == self._committed):
@@ -137,7 +137,7 @@ class CommitProgress(StreamingQueryListener):
                 self._changed.notify_all()
 
     def close(self, timeout_s: float = 30.0) -> bool:
-        """Ends, once what waits is committed or the time is over; whether all was."""
+        """Stop, after waiting offsets are committed or the timeout; return whether all were."""
         with self._changed:
             done = self._changed.wait_for(lambda: self._waiting is None, timeout_s)
             self._is_closed = True
@@ -169,9 +169,9 @@ class CommitProgress(StreamingQueryListener):
     def _try(self, offsets: dict[Place, int], metadata: str) -> str | None:
         try:
             self._commit(offsets, metadata)
-        # Whatever a client raises, the query goes on.
+        # The query must go on, whatever the client raises.
         except Exception as error:  # noqa: BLE001
-            _log.warning("progress of %s is not committed: %s", self._query_name, error)
+            _log.warning("the progress of %s was not committed: %s", self._query_name, error)
             return str(error) or type(error).__name__
         return None
 
@@ -185,10 +185,11 @@ def commit_progress(
     settings: Mapping[str, Any] | None = None,
     refresh_s: float = DEFAULT_REFRESH_S,
 ) -> CommitProgress:
-    """Commits the progress of the query with ``queryName(query_name)``, from now on.
+    """Commit the progress of the query with ``queryName(query_name)`` from now on.
 
-    ``settings`` are those of librdkafka, as for TLS. Needs the package confluent-kafka, on the
-    driver alone. ``spark.streams.removeListener`` and ``close`` of what this gives end it.
+    ``settings`` are those of librdkafka, as for TLS. Requires the package confluent-kafka, on the
+    driver only. To stop, call ``spark.streams.removeListener`` and ``close`` on the returned
+    listener.
     """
     client = GroupOffsets(group_id, bootstrap_servers, settings or {})
     listener = CommitProgress(query_name, client.commit, refresh_s=refresh_s)
@@ -197,7 +198,7 @@ def commit_progress(
 
 
 class GroupOffsets:
-    """Commits offsets of a group that has no members."""
+    """Commits offsets of a group without members."""
 
     def __init__(self, group_id: str, bootstrap_servers: str, settings: Mapping[str, Any]) -> None:
         from confluent_kafka import Consumer
@@ -206,7 +207,7 @@ class GroupOffsets:
             {
                 "enable.auto.commit": False,
                 "socket.timeout.ms": _COMMIT_TIMEOUT_MS,
-                # librdkafka says by itself on standard error that nobody listens.
+                # librdkafka itself logs to standard error that there are no listeners.
                 "log_level": 2,
                 **settings,
                 "group.id": group_id,
@@ -215,7 +216,7 @@ class GroupOffsets:
         )
 
     def commit(self, offsets: Offsets, metadata: str) -> None:
-        """See ``Commit``; raises ``KafkaException`` for what is refused, also in part."""
+        """See ``Commit``. Raise ``KafkaException`` if any partition is refused."""
         from confluent_kafka import KafkaException, TopicPartition
 
         wanted = [

@@ -1,6 +1,6 @@
-"""A Spark session for the time of a job, and what its failures are called.
+"""A Spark session for the duration of a job, and the errors for its failures.
 
-Imports nothing of Spark before it is known to be there.
+Does not import Spark before checking that it is installed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _PACKAGES = ("pyspark", "pyarrow", "pandas")
 
 
 class NotInstalled(Exception):
-    """Something that Spark needs is not there; the message says what to install."""
+    """A dependency of Spark is missing; the message says what to install."""
 
 
 class SparkFailed(Exception):
-    """Spark did not start, or gave up; the message is one line."""
+    """Spark did not start, or failed; the message is one line."""
 
 
 def check_installed() -> None:
-    """Raises ``NotInstalled`` unless Spark can start."""
+    """Raise ``NotInstalled`` unless Spark can start."""
     for package in _PACKAGES:
         if importlib.util.find_spec(package) is None:
             raise NotInstalled(
@@ -39,10 +39,10 @@ def check_installed() -> None:
 
 @contextmanager
 def running_session(master: str | None = None) -> Iterator[SparkSession]:
-    """A session that is stopped in the end, unless it was there before, as in a notebook.
+    """A session that is stopped at the end, unless it existed before, as in a notebook.
 
-    ``None`` is the master of ``spark-submit``, or else this machine.
-    Raises ``NotInstalled`` and ``SparkFailed``; a ``SourceError`` of the log comes through.
+    With ``master`` ``None``, the master is that of ``spark-submit``, or else this machine. Raise
+    ``NotInstalled`` and ``SparkFailed``; ``SourceError`` passes through.
     """
     check_installed()
     from pyspark.errors import PySparkException
@@ -55,11 +55,11 @@ def running_session(master: str | None = None) -> Iterator[SparkSession]:
     try:
         spark = make_session(master=master, **settings)
     except (PySparkException, RuntimeError) as error:
-        raise SparkFailed(f"Spark does not start: {_read_line(error)}") from error
+        raise SparkFailed(f"Spark did not start: {_read_line(error)}") from error
     try:
         yield spark
     except PySparkException as error:
-        raise SparkFailed(f"Spark gave up: {_read_line(error)}") from error
+        raise SparkFailed(f"Spark failed: {_read_line(error)}") from error
     finally:
         if not was_there:
             spark.stop()

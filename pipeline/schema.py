@@ -1,7 +1,7 @@
-"""The columns that the pipeline reads and makes, as Arrow schemas; ``source`` gives them to Spark.
+"""The columns that the pipeline reads and creates, as Arrow schemas; ``source`` converts them.
 
-``RAW`` is the schema of Spark's Kafka source, so that what was written for it runs on a log. A row
-of ``RECORDS`` is one record of the log with all that its bytes say.
+``RAW`` is the schema of Spark's Kafka source, so that code written for it also runs on a log. A row
+of ``RECORDS`` is one record of the log with all its fields.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 TOPIC = "__consumer_offsets"
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-"""Kafka's milliseconds; null where they are outside the years 1 to 9999, which Spark can have."""
+"""Kafka's milliseconds; null outside the years 1 to 9999, which are Spark's limits."""
 
 HEADERS = pa.list_(
     pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
@@ -29,16 +29,16 @@ RAW = pa.schema(
 )
 
 RAW_WITH_HEADERS = RAW.append(pa.field("headers", HEADERS))
-"""``RAW`` with the option ``includeHeaders``; null where a record has none."""
+"""``RAW`` with the option ``includeHeaders``; null if a record has none."""
 
 RECORDS = pa.schema(
     [
-        # Where the record is. (partition, offset) is unique but for rows with a problem.
+        # The record's position. (partition, offset) is unique except for rows with a problem.
         pa.field("partition", pa.int32(), nullable=False),  # of the log, not of a topic
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("timestamp", TIMESTAMP),
-        pa.field("timestamp_type", pa.int32()),  # 0 when it was created, 1 when appended
-        # What its batch says.
+        pa.field("timestamp_type", pa.int32()),  # 0: create time, 1: log append time
+        # Fields of its batch.
         pa.field("base_offset", pa.int64()),
         pa.field("partition_leader_epoch", pa.int32()),
         pa.field("compression", pa.string()),  # none, gzip, snappy, lz4, zstd
@@ -49,28 +49,28 @@ RECORDS = pa.schema(
         # Its bytes.
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
-        # What it is. record_type is Kafka's name, control:COMMIT, control:ABORT, or null for a
-        # type that is not known; type_id is null for markers.
+        # Its type. record_type is Kafka's name, control:COMMIT, control:ABORT, or null for an
+        # unknown type; type_id is null for markers.
         pa.field("type_id", pa.int32()),
         pa.field("record_type", pa.string()),
         pa.field("value_version", pa.int32()),  # null for tombstones and markers
         pa.field("is_tombstone", pa.bool_()),
         pa.field("group_id", pa.string()),
-        pa.field("member_id", pa.string()),  # of the types that have one in their key
-        # Offset commits (types 0 and 1), from the key; a tombstone has these three too.
+        pa.field("member_id", pa.string()),  # for types with a member in the key
+        # Fields of offset commits (types 0 and 1) from the key, also of tombstones.
         pa.field("topic", pa.string()),
         pa.field("topic_partition", pa.int32()),
-        # Offset commits, from the value.
+        # Fields of offset commits from the value.
         pa.field("committed_offset", pa.int64()),
         pa.field("leader_epoch", pa.int32()),  # null for none
         pa.field("metadata", pa.string()),
         pa.field("commit_timestamp", TIMESTAMP),
         pa.field("expire_timestamp", TIMESTAMP),  # only version 1 has one
         pa.field("topic_id", pa.string()),  # Kafka's 22 characters; null where the value has none
-        # Kafka's JSON of every other type, and of the few commits with fields that no column has.
+        # Kafka's JSON of every other type, and of the few commits with fields without a column.
         pa.field("key_json", pa.string()),
         pa.field("value_json", pa.string()),
-        # What is wrong, one word and one line; null for nothing. See below.
+        # What is wrong, as a word and as a line; null if nothing is. See below.
         pa.field("problem", pa.string()),
         pa.field("problem_detail", pa.string()),
     ]
@@ -86,15 +86,14 @@ BAD_KEY = "bad_key"
 BAD_VALUE = "bad_value"
 
 BATCH_PROBLEMS = (BAD_CRC, TRUNCATED, UNREADABLE_BATCH)
-"""The row stands for bytes of which no record can be read.
+"""The row stands for unreadable bytes.
 
-Its ``offset`` is the first that is missing, and ``value`` the bytes, cut at 64 KiB.
+Its ``offset`` is the first missing one, and ``value`` has the bytes, cut at 64 KiB.
 """
 
 STREAM_PROBLEMS = (DATA_LOSS,)
-"""The row stands for what a stream can no longer read, or should not have read: its log was cut,
-trimmed or replaced. Its ``offset`` is the one at which the stream goes on.
-"""
+"""The row stands for records that a stream can no longer read, or should not have read, because
+the log was cut, trimmed or replaced. Its ``offset`` is where the stream continues."""
 
 RECORD_PROBLEMS = (UNKNOWN_TYPE, UNKNOWN_VERSION, BAD_KEY, BAD_VALUE)
-"""The row is one record, whose key and value are there as bytes."""
+"""The row is one record, with its key and value as bytes."""

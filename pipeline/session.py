@@ -1,4 +1,4 @@
-"""A Spark session that knows the log of groups, and the log as a DataFrame."""
+"""A Spark session with the ``grouplog`` source, and logs as DataFrames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipeline.source.options import LogOptions, parse_options
 from pipeline.source.reading import open_log
 
 _SHIPPED = ("muster/assignors", "model", "storage", "coordinator/core", "translator", "pipeline")
-"""What an executor imports; numpy, pyarrow and the other packages have to be there."""
+"""Packages that executors import; numpy, pyarrow and others must be installed there."""
 
 
 def make_session(
@@ -30,8 +30,8 @@ def make_session(
 ) -> SparkSession:
     """A session with ``grouplog`` registered, by default on all processors of this machine.
 
-    Under ``spark-submit`` it is the one that was started, with its master. ``settings`` have
-    Spark's names with ``_`` for ``.``: ``spark_driver_memory="4g"``.
+    Under ``spark-submit`` it is the submitted one, with its master. ``settings`` have Spark's names
+    with ``_`` for ``.``: ``spark_driver_memory="4g"``.
     """
     builder = SparkSession.builder.appName(app_name)
     is_submitted = "SPARK_ENV_LOADED" in os.environ
@@ -54,7 +54,7 @@ def make_session(
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``format("grouplog")`` known, and lets Spark push conditions down to it."""
+    """Register ``format("grouplog")``, and enable filter pushdown to it."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(GroupLogDataSource)
 
@@ -62,29 +62,29 @@ def register(spark: SparkSession) -> None:
 def read_records(
     spark: SparkSession, path: str | Path, *, columns: list[str] | None = None, **options: str
 ) -> DataFrame:
-    """The log at a path as a batch, with the columns of ``schema.RECORDS`` or some of them.
+    """The log at a path as a batch, with the columns of ``schema.RECORDS`` or a subset.
 
-    Options are those of the source. Raises ``SourceError`` at once for what is wrong with them or
-    with the path.
+    ``options`` are those of the source. Raise ``SourceError`` at once for invalid options or an
+    unreadable path.
     """
     chosen = {"decode": "records", **options, "path": str(path)}
     check(parse_options(chosen))
     reader = spark.read.format(NAME).options(**chosen)
     if columns is not None:
-        # A schema, not a selection: what it does not name is not decoded.
+        # Pass a schema instead of a selection, so that other columns are not decoded.
         reader = reader.schema(from_arrow_schema(pa.schema([RECORDS.field(n) for n in columns])))
     return reader.load()
 
 
 def stream_records(spark: SparkSession, path: str | Path, **options: str) -> DataFrame:
-    """As ``read_records``, as a stream; it begins at the end unless ``startingOffsets`` says so."""
+    """As ``read_records``, as a stream; by default from the end, or from ``startingOffsets``."""
     chosen = {"decode": "records", **options, "path": str(path)}
     check(parse_options(chosen))
     return spark.readStream.format(NAME).options(**chosen).load()
 
 
 def check(options: LogOptions) -> None:
-    """Raises ``SourceError`` where a log cannot be read so."""
+    """Raise ``SourceError`` if the log cannot be read with these options."""
     log = open_log(options.path)
     try:
         for offsets in (options.starting_offsets, options.ending_offsets):
@@ -99,8 +99,8 @@ def is_local(master: str) -> bool:
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Sends what executors of a cluster import; on one machine they find it themselves."""
-    # Executors fetch it when they start, so it stays as long as this process.
+    """Send the packages that executors of a cluster import; on one machine they find them."""
+    # Executors fetch it when they start, so it must live as long as this process.
     folder = Path(mkdtemp(prefix="muster-package-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "muster-package.zip"
@@ -109,7 +109,7 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def write_package(archive: Path) -> None:
-    """What executors import, as a zip file that Python can import from."""
+    """Write the packages for executors to a zip file from which Python can import."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
         for name in _SHIPPED:
             root = _find_root(name.partition("/")[0])
@@ -137,7 +137,7 @@ def _compute_settings(*, is_local: bool) -> dict[str, str]:
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            # 200 tasks for each shuffle of a micro-batch cost more than they share.
+            # A micro-batch is too small for the default of 200 tasks per shuffle.
             "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         }
     return settings

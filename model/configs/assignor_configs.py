@@ -1,7 +1,7 @@
-"""What a group's own settings say to its assignor: pins, weights, and how partitions may move.
+"""A group's assignor configs: pins, weights, and limits on partition movement.
 
-Pins and weights are lists of places with a value: ``topic``, ``topic:7`` or ``topic:0-9``, ``=``,
-and the instance id or the weight.
+Pins and weights are lists of ``PLACE=VALUE``: the place is ``topic``, ``topic:7`` or ``topic:0-9``,
+the value an instance id or a weight.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from model.value import value
 
 PARTITIONS_MAX: Final = 2_147_483_647
 WEIGHT_MAX: Final = 1e100
-"""The weights of all partitions can be summed up, and the squares of the sums."""
+"""Small enough to sum the weights of all partitions, and to square the sums."""
 
 _PLACE: Final = re.compile(r"(?P<topic>[^:=,\s]+)(:(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?)?")
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?([eE][+-]?\d{1,2})?")
@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"\d+(\.\d+)?([eE][+-]?\d{1,2})?")
 
 @value
 class Place:
-    """Partitions ``first`` to ``last`` of a topic; all of it where neither was said."""
+    """Partitions ``first`` to ``last`` of a topic, both inclusive; all of them by default."""
 
     topic_name: TopicName
     first: int = 0
@@ -31,7 +31,7 @@ class Place:
 
 @value
 class Pin:
-    """These partitions are for the member with that instance id."""
+    """Reserves partitions for the member with this instance id."""
 
     place: Place
     instance_id: InstanceId
@@ -39,7 +39,7 @@ class Pin:
 
 @value
 class Weight:
-    """Each of these partitions weighs so much."""
+    """The weight of each of these partitions."""
 
     place: Place
     weight: float
@@ -47,10 +47,11 @@ class Weight:
 
 @value
 class AssignorConfigs:
-    """``move_budget``: partitions that may be taken from live members in one epoch.
+    """The assignor configs of a group, parsed.
 
-    A partition without a weight weighs 1. Of two weights of a partition the later one counts.
-    ``skew_limit``: by what part of its fair share a member may have more.
+    A partition without a weight weighs 1; if it has several, the last one counts. ``move_budget``
+    is how many partitions may be revoked from live members in one epoch. ``skew_limit`` is the
+    fraction of its fair share by which a member may exceed it.
     """
 
     pins: tuple[Pin, ...] = ()
@@ -61,21 +62,21 @@ class AssignorConfigs:
 
     @property
     def has_move_budget(self) -> bool:
-        """Whether there is a limit at all."""
+        """Whether the number of moves is limited at all."""
         return self.move_budget < PARTITIONS_MAX
 
 
 NO_ASSIGNOR_CONFIGS: Final = AssignorConfigs()
-"""Of a group that says nothing."""
+"""The configs of a group that sets none."""
 
 
 def parse_pins(entries: list[str]) -> tuple[Pin, ...]:
-    """Raises ValueError where an entry is no pin, or a partition is pinned to two instances."""
+    """Parse pins. Raise ValueError for an invalid pin, or a partition with two pins."""
     pins = []
     for entry in entries:
         place, instance_id = _split(entry)
         if not instance_id:
-            raise ValueError(f"{entry} does not name an instance: write TOPIC:PARTITION=INSTANCE")
+            raise ValueError(f"{entry} does not name an instance: use TOPIC:PARTITION=INSTANCE")
         pins.append(Pin(place, InstanceId(instance_id)))
     _check_pins(pins)
     return tuple(pins)
@@ -91,12 +92,12 @@ def _check_pins(pins: list[Pin]) -> None:
 
 
 def parse_weights(entries: list[str]) -> tuple[Weight, ...]:
-    """Raises ValueError where an entry is no weight from 0 to ``WEIGHT_MAX``."""
+    """Parse weights. Raise ValueError for a weight that is not from 0 to ``WEIGHT_MAX``."""
     weights = []
     for entry in entries:
         place, text = _split(entry)
         if _NUMBER.fullmatch(text) is None:
-            raise ValueError(f"{entry} has no weight of 0 or more: write TOPIC:PARTITION=WEIGHT")
+            raise ValueError(f"{entry} has no weight of 0 or more: use TOPIC:PARTITION=WEIGHT")
         weight = float(text)
         if weight > WEIGHT_MAX:
             raise ValueError(f"the weight of {entry.partition('=')[0]} is above {WEIGHT_MAX:g}")
@@ -115,5 +116,5 @@ def _split(entry: str) -> tuple[Place, str]:
     first = int(found["first"])
     last = first if found["last"] is None else int(found["last"])
     if last < first:
-        raise ValueError(f"{entry} ends before it begins")
+        raise ValueError(f"{entry} has its last partition before the first")
     return Place(topic_name, first, last), after.strip()

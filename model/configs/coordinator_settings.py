@@ -1,4 +1,4 @@
-"""Settings that the core and the runtime obey, resolved; names and defaults in ``cli.settings``."""
+"""Resolved settings of the core and the runtime; ``cli.settings`` has their names and bounds."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from model.configs.assignor_configs import NO_ASSIGNOR_CONFIGS, AssignorConfigs
 from model.configs.migration_policy import BIDIRECTIONAL
 
 MEMBERS_COMMIT = "members"
-"""A transaction may commit what a plain commit may: in a group with members, members alone do."""
+"""Transactional commits follow the rule of OffsetCommit: if a group has members, only they may."""
 ALL_COMMIT = "all"
-"""Also a producer that names no member, as in Kafka, where its transaction is verified."""
+"""A producer may also commit without naming a member, as in Kafka, which verifies transactions."""
 NOBODY_COMMITS = "none"
-"""No offsets are committed in transactions."""
+"""Transactional offset commits are refused."""
 TRANSACTIONAL_COMMITS = (MEMBERS_COMMIT, ALL_COMMIT, NOBODY_COMMITS)
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
-    """Each field is the Kafka setting of its name with dots for underscores, where there is one."""
+    """One field per setting, named as Kafka's setting with underscores for dots if it has one."""
 
     # More than 15 attributes: one field is one setting.
 
@@ -53,7 +53,7 @@ class CoordinatorSettings:
     group_member_metadata_max_bytes: int = 4 * 1024 * 1024
     group_metadata_max_bytes: int = 128 * 1024 * 1024
     assignor_configs: AssignorConfigs = NO_ASSIGNOR_CONFIGS
-    """Of a group alone; the server has none."""
+    """Set per group only; the server has none."""
     assignor_inline_budget_ms: int = 5
     assignor_time_limit_ms: int = 30_000
     log_min_free_bytes: int = 256 * 1024 * 1024

@@ -1,7 +1,8 @@
-"""The settings that a group may have of its own: names, defaults, bounds.
+"""Group configs: names, defaults and bounds.
 
-The names without a server's field are those of groups that are kept and not served: they are
-kept as Kafka keeps them. Source: Kafka 4.3's ``GroupConfig``; the last nine are Muster's own.
+Configs without a server setting here belong to group types that Muster stores but does not serve;
+their values are stored as Kafka stores them. Source: Kafka 4.3's ``GroupConfig``; the last nine are
+Muster's own.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from model.value import value
 
 INT_MAX: Final = 2_147_483_647
 _SERVER: Final = CoordinatorSettings()
-"""A server that sets nothing."""
+"""A server with default settings."""
 
 
 class ConfigType(Enum):
-    """What a value may be; the numbers are those of DescribeConfigs."""
+    """The type of a config's value; the numbers are those of DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -30,7 +31,7 @@ class ConfigType(Enum):
 
 
 class Bound(NamedTuple):
-    """The server's setting that bounds a group's, and what it is where the server has none."""
+    """A server setting that bounds a config, and the bound if the server does not set it."""
 
     setting: str
     default: int
@@ -38,11 +39,12 @@ class Bound(NamedTuple):
 
 @value
 class GroupConfig:
-    """One setting of a group.
+    """One config of a group.
 
-    ``setting`` is the server's, in force where the group has no value of its own; ``None`` where
-    only groups have it. ``default`` is that of a server that sets nothing. ``choices`` are all
-    values of a text, ``pattern`` what another text must match, which ``form`` says to people.
+    ``setting`` is the server setting in force if the group has no value of its own, ``None`` if
+    there is none. ``default`` is the value on a server with default settings. ``choices`` lists the
+    valid values of a string; any other string must match ``pattern``, which ``form`` describes in
+    error messages.
     """
 
     name: str
@@ -62,7 +64,7 @@ class GroupConfig:
 def _bounded(
     name: str, default: int, minimum: int, lowest: int, highest: int, documentation: str
 ) -> GroupConfig:
-    """An integer that the server bounds from both sides, by settings named as Kafka names them."""
+    """An integer config with Kafka's min and max settings as bounds."""
     kind, _, rest = name.partition(".")
     return GroupConfig(
         name,
@@ -77,12 +79,12 @@ def _bounded(
 
 
 def find_server_value(settings: CoordinatorSettings, setting: str) -> object | None:
-    """The server's value of a setting; ``None`` where this server has no such setting."""
+    """The server's value of a setting; ``None`` if this server has no such setting."""
     return getattr(settings, setting.replace(".", "_"), None)
 
 
 def _served(name: str, setting: str, documentation: str, **rest: Any) -> GroupConfig:
-    """One whose default is the server's."""
+    """A config whose default is a server setting."""
     default = find_server_value(_SERVER, setting)
     if isinstance(default, tuple):
         kind, text = ConfigType.LIST, ",".join(default)
@@ -93,7 +95,7 @@ def _served(name: str, setting: str, documentation: str, **rest: Any) -> GroupCo
 
 
 def _served_and_bounded(name: str, minimum: int, documentation: str) -> GroupConfig:
-    """An integer whose default and bounds are the server's."""
+    """An integer config whose default and bounds are server settings."""
     kind, _, rest = name.partition(".")
     setting, lower, upper = f"group.{name}", f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
     default, lowest, highest = (
@@ -220,14 +222,14 @@ _ALL = (
         WEIGHTS,
         ConfigType.LIST,
         "",
-        "What partitions weigh for `weighted`, 1 where nothing is said: "
+        "The weight of partitions for `weighted`, 1 by default: "
         "`TOPIC:PARTITION=WEIGHT`, `TOPIC:FIRST-LAST=WEIGHT` or `TOPIC=WEIGHT`.",
     ),
     GroupConfig(
         SKEW_LIMIT,
         ConfigType.INT,
         "5",
-        "By how much, in percent of its fair share, a member may have more weight before "
+        "By how much, in percent, a member's weight may exceed its fair share before "
         "`weighted` takes partitions from it.",
         maximum=100,
     ),
@@ -235,26 +237,26 @@ _ALL = (
         MOVE_BUDGET,
         ConfigType.INT,
         str(INT_MAX),
-        "Partitions that may be taken from live members in one epoch. The next epoch begins when "
-        "the members have followed, until none is left to move.",
+        "How many partitions may be revoked from live members in one epoch. The next epoch begins "
+        "once the members have converged, until nothing is left to move.",
         minimum=1,
     ),
     GroupConfig(
         CO_PARTITION,
         ConfigType.BOOLEAN,
         "false",
-        "Whether all partitions of one number, of topics with as many partitions and the same "
-        "subscribers, go to one member.",
+        "Whether partitions with the same number, of topics with the same partition count and "
+        "subscribers, are assigned to one member.",
     ),
 )
 
 GROUP_CONFIGS: Final[Mapping[str, GroupConfig]] = MappingProxyType(
     {config.name: config for config in _ALL}
 )
-"""All of them by their names."""
+"""All group configs by name."""
 
 SESSION_RULES: Final = tuple(
     (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
     for kind in ("consumer", "share", "streams")
 )
-"""The first of each pair must be greater than the second."""
+"""Pairs of configs of which the first must be greater than the second."""

@@ -1,4 +1,4 @@
-"""Which conversions between the two protocols a coordinator makes while members work."""
+"""The online migration policy: between which protocols live groups are converted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MIGRATION_POLICIES: Final = (BIDIRECTIONAL, UPGRADE, DOWNGRADE, DISABLED)
 
 
 def allows_upgrade(policy: str) -> bool:
-    """Whether a classic group becomes a consumer group when a member of one joins it."""
+    """Whether a classic group is upgraded when a member of the consumer protocol joins it."""
     return policy in (UPGRADE, BIDIRECTIONAL)
 
 
 def allows_downgrade(policy: str) -> bool:
-    """Whether a consumer group becomes a classic group when only classic members are left."""
+    """Whether a consumer group is downgraded once only classic members are left."""
     return policy in (DOWNGRADE, BIDIRECTIONAL)

@@ -1,1 +1,1 @@
-"""What the log holds: records of each kind of group, offsets, transactions."""
+"""Records of the log: each kind of group, offsets, transactions."""

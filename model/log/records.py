@@ -1,11 +1,11 @@
 """Records of the ``__consumer_offsets`` log: keys and values as Kafka 4.3 defines them.
 
-A record is a key and a value; a value of ``None`` is a tombstone. Fields are Kafka's, in the order
-of its schemas, with Kafka's own sentinels (-1 for no leader epoch or no expiry, 16 zero bytes for
-no topic id), for these objects stand for bytes that somebody else may have written. The codec
-in ``storage.codec`` turns them into bytes and JSON and back.
+A record is a key and a value; a value of ``None`` is a tombstone. Fields are Kafka's, in schema
+order and with Kafka's sentinels (-1 for no leader epoch or no expiry, 16 zero bytes for no topic
+id), because the bytes may come from Kafka. ``storage.codec`` converts records to bytes and JSON
+and back.
 
-``unknown_tags`` keeps tagged fields that a newer Kafka wrote: (tag, bytes) in ascending order.
+``unknown_tags`` keeps tagged fields of a newer Kafka: (tag, bytes) in ascending order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UnknownTags: TypeAlias = tuple[tuple[int, bytes], ...]
 
 
 class RecordType(IntEnum):
-    """The int16 that a record's key begins with."""
+    """The int16 at the start of a record's key."""
 
     LEGACY_OFFSET_COMMIT = 0
     OFFSET_COMMIT = 1
@@ -56,7 +56,7 @@ class RecordType(IntEnum):
 
 
 class MemberState(IntEnum):
-    """Where a member stands on its way to the target (Kafka's ``MemberState``)."""
+    """A member's reconciliation state (Kafka's ``MemberState``)."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -147,7 +147,7 @@ class ConsumerGroupRegularExpressionKey:
 
 @value
 class UnknownKey:
-    """A key of a type that Kafka 4.3 does not have: kept as bytes, type and all."""
+    """A key of a type that Kafka 4.3 does not have: all its bytes, type included."""
 
     type_id: int
     data: bytes
@@ -275,7 +275,7 @@ class ClassicProtocol:
 
 @value
 class ClassicMemberMetadata:
-    """Marks a member of a consumer group that speaks the classic protocol."""
+    """Marks a member of a consumer group that uses the classic protocol."""
 
     session_timeout_ms: int
     supported_protocols: tuple[ClassicProtocol, ...]
@@ -284,7 +284,7 @@ class ClassicMemberMetadata:
 
 @value
 class ConsumerGroupMemberMetadataValue:
-    """Type 5: what a member said of itself. ``subscribed_topic_names`` sorted, as Kafka keeps."""
+    """Type 5: a member's own metadata. Kafka sorts ``subscribed_topic_names``."""
 
     instance_id: InstanceId | None
     rack_id: str | None
@@ -318,7 +318,7 @@ class TopicPartitions:
 
 @value
 class ConsumerGroupTargetAssignmentMemberValue:
-    """Type 7: the partitions that the target gives to one member."""
+    """Type 7: the target assignment of one member."""
 
     topic_partitions: tuple[TopicPartitions, ...]
     unknown_tags: UnknownTags = ()
@@ -326,10 +326,10 @@ class ConsumerGroupTargetAssignmentMemberValue:
 
 @value
 class AssignedTopicPartitions:
-    """Partitions of one topic that a member holds.
+    """Partitions of one topic that a member owns.
 
-    ``assignment_epochs`` (tag 0, KIP-1251) has one epoch for each partition, in their order; it
-    is empty in records written before Kafka 4.3, and ``None`` for an explicit null.
+    ``assignment_epochs`` (tag 0, KIP-1251) has one epoch per partition, in their order. It is empty
+    in records written before Kafka 4.3, and ``None`` for an explicit null.
     """
 
     topic_id: TopicId
@@ -340,7 +340,7 @@ class AssignedTopicPartitions:
 
 @value
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """Type 8: where a member stands. ``state`` is a ``MemberState`` as int8."""
+    """Type 8: a member's current assignment. ``state`` is a ``MemberState`` as int8."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -352,7 +352,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
 
 @value
 class ConsumerGroupRegularExpressionValue:
-    """Type 16: the topics that a pattern matched at a metadata version."""
+    """Type 16: the topics that a regular expression matched at a metadata version."""
 
     topics: tuple[TopicName, ...]
     version: int

@@ -1,6 +1,6 @@
 """Records of share groups (KIP-932), types 10 to 15, as Kafka 4.3 defines them.
 
-Muster keeps, shows and passes them on; it serves no share groups. See ``model.log.records``.
+Muster stores, shows and exports them; it does not serve share groups. See ``model.log.records``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ShareRecordKey: TypeAlias = (
 
 @value
 class ShareGroupMemberMetadataValue:
-    """Type 10: what a member said of itself."""
+    """Type 10: a member's own metadata."""
 
     rack_id: str | None
     client_id: str
@@ -101,7 +101,7 @@ class ShareGroupTargetAssignmentMetadataValue:
 
 @value
 class ShareTopicPartitions:
-    """Partitions of one topic, several members may have them."""
+    """Partitions of one topic, which several members may have."""
 
     topic_id: TopicId
     partitions: tuple[int, ...]
@@ -110,7 +110,7 @@ class ShareTopicPartitions:
 
 @value
 class ShareGroupTargetAssignmentMemberValue:
-    """Type 13: what the target gives to one member."""
+    """Type 13: the target assignment of one member."""
 
     topic_partitions: tuple[ShareTopicPartitions, ...]
     unknown_tags: _Tags = ()
@@ -118,7 +118,7 @@ class ShareGroupTargetAssignmentMemberValue:
 
 @value
 class ShareGroupCurrentMemberAssignmentValue:
-    """Type 14: where a member stands."""
+    """Type 14: a member's current assignment."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -148,7 +148,7 @@ class ShareTopicInfo:
 
 @value
 class ShareGroupStatePartitionMetadataValue:
-    """Type 15: for which partitions there is share state."""
+    """Type 15: the partitions that have share state."""
 
     initializing_topics: tuple[SharePartitionsInfo, ...]
     initialized_topics: tuple[SharePartitionsInfo, ...]

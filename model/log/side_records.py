@@ -1,6 +1,6 @@
-"""Side records: what has to last and has no place in Kafka's log.
+"""Side records: durable state that Kafka's records have no fields for.
 
-``storage.side_codec`` turns them into bytes and back.
+``storage.side_codec`` converts them to bytes and back.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from model.value import value
 
 @value
 class TopicSideKey:
-    """A topic of the catalogue that is kept here."""
+    """A topic of Muster's own catalogue."""
 
     topic: TopicName
 
 
 @value
 class TopicSideValue:
-    """Its id, which a topic that is deleted and created again does not keep, and its size.
+    """Its id, which a recreated topic does not inherit, and its partition count.
 
     ``racks`` are those of the replicas of each partition, as in ``Topic``.
     """
@@ -45,18 +45,18 @@ class TopicSideValue:
 
 @value
 class TopicDeletionKey:
-    """A topic that is deleted while offsets committed for it may still be there."""
+    """A deleted topic that may still have committed offsets."""
 
     topic_id: TopicId
 
 
 @value
 class TopicDeletionValue:
-    """Offsets are kept by name; a topic created anew under it has another id.
+    """What tells the deleted topic's offsets from those of a new topic with the same name.
 
-    ``deleted_at_ms`` is the wall time, 0 where it is not known. ``log_ends`` are the next offsets
-    of all log partitions at that time: what was written from there on is of a later topic. They
-    are empty where they are not known (a mark of an earlier version); the time tells then.
+    ``deleted_at_ms`` is the wall time, 0 if unknown. ``log_ends`` are the next offsets of all log
+    partitions at that time: later records belong to a later topic. They are empty if unknown (an
+    entry of an earlier version); then the time decides.
     """
 
     topic: TopicName
@@ -66,41 +66,41 @@ class TopicDeletionValue:
 
 @value
 class ProducerIdBlockKey:
-    """The block of producer ids that this process hands out from."""
+    """The current block of producer ids."""
 
 
 @value
 class ProducerIdBlockValue:
-    """Ids below ``next_producer_id`` may have been handed out; a restart begins there."""
+    """Ids below ``next_producer_id`` may have been allocated; a restart goes on there."""
 
     next_producer_id: int
 
 
 @value
 class ImportGraceKey:
-    """The last time that a log of Kafka was imported."""
+    """The last import of a Kafka log."""
 
 
 @value
 class ImportGraceValue:
-    """No offset expires before the retention has passed since ``imported_at_ms`` (wall)."""
+    """No offset expires within the retention time after ``imported_at_ms`` (wall)."""
 
     imported_at_ms: int
 
 
 @value
 class GroupConfigsSideKey:
-    """The settings that a group has of its own."""
+    """The configs of a group."""
 
     group_id: GroupId
 
 
 @value
 class GroupConfigsSideValue:
-    """Names and values, in the order of the names.
+    """Names and values, sorted by name.
 
-    ``longest_session_timeout_ms`` was in force before: members may still count on it. 0 where that
-    is no longer than what is in force.
+    ``longest_session_timeout_ms`` was in force before, and members may still rely on it; 0 if it
+    does not exceed the timeout in force.
     """
 
     configs: tuple[tuple[str, str], ...]
@@ -109,7 +109,7 @@ class GroupConfigsSideValue:
 
 @value
 class ProducerStateKey:
-    """What one partition of the log knows of a transactional producer."""
+    """A log partition's state of a transactional producer."""
 
     partition: LogPartition
     producer_id: ProducerId
@@ -117,10 +117,10 @@ class ProducerStateKey:
 
 @value
 class ProducerStateValue:
-    """The highest epochs of the markers of the producer, its own and those of the coordinators.
+    """The highest epochs in the producer's markers: the producer's and the coordinator's.
 
-    Both are -1 before the first of them; ``last_timestamp`` is wall ms, and so is
-    ``transaction_since_ms``, from when on a transaction that began here is open, -1 where none is.
+    Both are -1 before the first marker. ``last_timestamp`` is wall ms. ``transaction_since_ms`` is
+    when the open transaction began in this partition (wall), -1 if none is open.
     """
 
     producer_epoch: int
@@ -131,7 +131,7 @@ class ProducerStateValue:
 
 @value
 class ProducerGroupKey:
-    """What one partition of the log knows of a transactional producer in one group."""
+    """A log partition's state of a transactional producer in one group."""
 
     partition: LogPartition
     producer_id: ProducerId
@@ -140,10 +140,10 @@ class ProducerGroupKey:
 
 @value
 class ProducerGroupValue:
-    """The lowest epoch that the producer may still have in the group.
+    """The lowest epoch that the producer may still use in the group.
 
-    ``timed_out_epoch`` is that of offsets which were aborted for nobody had ended them in time, -1
-    where none were. Both are since its last marker.
+    ``timed_out_epoch`` is the epoch of offsets that were aborted because their transaction timed
+    out, -1 if there are none. Both are reset by the producer's next marker.
     """
 
     producer_epoch: int
@@ -176,7 +176,7 @@ SideValue: TypeAlias = (
 
 
 class SideRecord(NamedTuple):
-    """What Kafka's records cannot hold; written in the same batch as the records beside it."""
+    """A record of state beside Kafka's records, written in one batch with them."""
 
     key: SideKey
     value: SideValue | None

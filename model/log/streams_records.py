@@ -1,6 +1,6 @@
 """Records of streams groups (KIP-1071), types 17 and 19 to 23, as Kafka 4.3 defines them.
 
-Muster keeps, shows and passes them on; it serves no streams groups. See ``model.log.records``.
+Muster stores, shows and exports them; it does not serve streams groups. See ``model.log.records``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _Tags: TypeAlias = tuple[tuple[int, bytes], ...]
 
 
 class StreamsMemberState(IntEnum):
-    """Where a member stands on its way to the target; not the numbers of consumer groups."""
+    """A member's reconciliation state; the numbers differ from those of consumer groups."""
 
     STABLE = 1
     UNREVOKED_TASKS = 2
@@ -82,7 +82,7 @@ StreamsRecordKey: TypeAlias = (
 
 @value
 class StreamsKeyValue:
-    """A client tag, a configuration."""
+    """A client tag or a config."""
 
     key: str
     value: str
@@ -102,7 +102,7 @@ class StreamsGroupMetadataValue:
 
 @value
 class StreamsEndpoint:
-    """Where a member answers interactive queries."""
+    """The endpoint at which a member answers interactive queries."""
 
     host: str
     port: int
@@ -111,7 +111,7 @@ class StreamsEndpoint:
 
 @value
 class StreamsGroupMemberMetadataValue:
-    """Type 19: what a member said of itself."""
+    """Type 19: a member's own metadata."""
 
     instance_id: InstanceId | None
     rack_id: str | None
@@ -145,7 +145,7 @@ class StreamsTaskIds:
 
 @value
 class StreamsGroupTargetAssignmentMemberValue:
-    """Type 21: the tasks that the target gives to one member."""
+    """Type 21: the target assignment of one member."""
 
     active_tasks: tuple[StreamsTaskIds, ...]
     standby_tasks: tuple[StreamsTaskIds, ...]
@@ -165,7 +165,7 @@ class StreamsAssignedTaskIds:
 
 @value
 class StreamsGroupCurrentMemberAssignmentValue:
-    """Type 22: where a member stands. ``state`` is a ``StreamsMemberState`` as int8."""
+    """Type 22: a member's current assignment. ``state`` is a ``StreamsMemberState`` as int8."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -181,7 +181,7 @@ class StreamsGroupCurrentMemberAssignmentValue:
 
 @value
 class StreamsTopicInfo:
-    """An internal topic; ``partitions`` 0 where the coordinator is to find out."""
+    """An internal topic; ``partitions`` is 0 if the coordinator chooses the number."""
 
     name: TopicName
     partitions: int
@@ -192,7 +192,7 @@ class StreamsTopicInfo:
 
 @value
 class StreamsCopartitionGroup:
-    """Indexes of topics within a subtopology that must have as many partitions as each other."""
+    """Indexes of topics within a subtopology that must have the same partition count."""
 
     source_topics: tuple[int, ...]
     source_topic_regex: tuple[int, ...]

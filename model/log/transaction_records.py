@@ -1,8 +1,8 @@
-"""What a transaction writes into the log: offsets in batches of their own, and its marker.
+"""Log entries of transactions: batches of pending offsets, and end markers.
 
-Kafka's group coordinator has one half of a transaction: offsets wait until the transaction
-coordinator says how the transaction ended. Who produced them is said by the batch, not by the
-records, so that both are more than a ``Record``.
+The group coordinator keeps the offsets pending until the transaction coordinator ends the
+transaction. The batch, not the record, has the producer id and epoch, so both kinds are more than a
+``Record``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from model.value import value
 
 @value
 class TransactionalOffsets:
-    """Records of type 1 that become visible when their producer's transaction is committed.
+    """Records of type 1 that become visible when their producer's transaction commits.
 
-    ``producer_epoch`` is that of the producer when it asked.
+    ``producer_epoch`` is that of the TxnOffsetCommit.
     """
 
     producer_id: ProducerId
@@ -28,7 +28,7 @@ class TransactionalOffsets:
 
 @value
 class TransactionMarker:
-    """A producer's transaction is over, says a transaction coordinator of this epoch."""
+    """The end of a producer's transaction, from a coordinator with ``coordinator_epoch``."""
 
     producer_id: ProducerId
     producer_epoch: int
@@ -40,5 +40,5 @@ TransactionRecord: TypeAlias = TransactionalOffsets | TransactionMarker
 
 
 def count_records(record: TransactionRecord) -> int:
-    """How many records of the log it is."""
+    """How many log records the entry takes."""
     return len(record.records) if isinstance(record, TransactionalOffsets) else 1

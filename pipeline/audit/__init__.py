@@ -1,1 +1,1 @@
-"""Whether a log keeps the invariants of groups, and which groups can migrate."""
+"""Audits of a log: the invariants of groups, and the migration readiness of classic groups."""

@@ -1,4 +1,4 @@
-"""The audit of a log in Spark: the rules over every group, and S1 over who owned what."""
+"""The audit of a log in Spark: the rules for every group, and S1 over the ownership intervals."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from storage.codec.errors import CodecError
 from storage.codec.to_json import key_to_json, value_to_json
 
 MANIFEST = "_audit.json"
-"""Comes last. A name of its own: the folder may have the tables of a log, which have theirs."""
+"""Written last. It has its own name because the folder may also have the tables of a log."""
 
 DEFAULT_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 SHOWN_VIOLATIONS = 1_000
-"""How many are shown with their records; all are counted."""
+"""Limit on the violations shown with their records; all are counted."""
 
 SHOWN_DAMAGES = 10
 
@@ -65,7 +65,7 @@ _HARMLESS = {UNKNOWN_TYPE, UNKNOWN_VERSION}
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A record that breaks an invariant. ``record`` has its type, key and value as Kafka's JSON."""
+    """A record that violates an invariant. ``record`` has its type and Kafka's JSON."""
 
     rule: str
     group_id: str
@@ -76,7 +76,7 @@ class Violation:
 
 
 class Damage(NamedTuple):
-    """What could not be read, and where: ``detail`` has its file and byte where there is one."""
+    """An unreadable part of the log: ``detail`` has its file and byte position if known."""
 
     log_partition: int
     offset: int
@@ -86,9 +86,9 @@ class Damage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit came to. ``counts`` has all violations by rule, ``violations`` the first.
+    """The result of an audit. ``counts`` counts violations by rule; ``violations`` has the first.
 
-    ``damages`` are the first parts of the log that could not be read.
+    ``damages`` are the first unreadable parts of the log.
     """
 
     records: int
@@ -101,18 +101,18 @@ class Audit:
 
     @property
     def is_clean(self) -> bool:
-        """Whether all that a coordinator acts on could be read, and keeps every invariant.
+        """Whether no invariant is violated and all that a coordinator uses could be read.
 
-        Records of types and versions of a newer Kafka are passed over, as a coordinator does.
+        Like a coordinator, it ignores records of types and versions of a newer Kafka.
         """
         return not self.counts and self.problems.keys() <= _HARMLESS
 
     def verdict(self) -> str:
-        """What is wrong, in one line."""
+        """The problems, in one line."""
         parts = []
         if self.counts:
             rules = ", ".join(f"{rule}: {count}" for rule, count in sorted(self.counts.items()))
-            parts.append(f"the log breaks invariants of groups: {rules}")
+            parts.append(f"the log violates invariants of groups: {rules}")
         damaged = sum(self.problems[name] for name in self.problems.keys() - _HARMLESS)
         if damaged:
             parts.append(f"parts of the log could not be read: {damaged}")
@@ -120,7 +120,7 @@ class Audit:
 
 
 def prune_records(records: DataFrame) -> DataFrame:
-    """What an audit needs of the records: of offsets no bytes."""
+    """The columns that an audit needs: for offset records without key and value bytes."""
     is_group = col("type_id") >= FIRST_GROUP_TYPE
     return records.select(
         *_AUDITED,
@@ -130,7 +130,7 @@ def prune_records(records: DataFrame) -> DataFrame:
 
 
 def compute_findings(records: DataFrame, retention_ms: int) -> DataFrame:
-    """Violations, deletions and ownership of every group, as ``compute_history`` gives them."""
+    """Violations, deletions and ownership of every group, in the rows of ``compute_history``."""
     commits = compute_offset_commits(records)
     offsets = _select_offset_events(compute_offset_lives(commits))
     events = select_group_events(records, with_unknown=True).unionByName(offsets)
@@ -142,14 +142,14 @@ def compute_findings(records: DataFrame, retention_ms: int) -> DataFrame:
 
 
 def _find_topic_names(records: DataFrame) -> dict[bytes, str]:
-    """The names of topic ids, as commits tell them."""
+    """The names of topic ids, from commits that have both."""
     pairs = records.where(col("topic_id").isNotNull() & col("topic").isNotNull())
     found = pairs.groupBy("topic_id").agg(sql.max("topic").alias("topic")).collect()
     return {read_topic_id(row["topic_id"]): row["topic"] for row in found}
 
 
 def _select_offset_events(lives: DataFrame) -> DataFrame:
-    """The birth of each life, and its deletion: of one pass over the offsets, which sorts them."""
+    """The first commit and the deletion of each offset's life, in one sorted pass."""
     birth = sql.struct(
         col("born_offset").alias("offset"),
         col("born.base_offset").alias("base_offset"),
@@ -183,7 +183,7 @@ def _select_offset_events(lives: DataFrame) -> DataFrame:
 
 
 def find_overlaps(ownership: DataFrame) -> DataFrame:
-    """S1: intervals of a partition that begin before one of another member has ended."""
+    """S1: ownership intervals that begin before another member's interval has ended."""
     place = (
         Window.partitionBy(
             "log_partition", "group_id", sql.coalesce("topic_id", "topic"), "partition"
@@ -200,7 +200,7 @@ def find_overlaps(ownership: DataFrame) -> DataFrame:
         .select(
             lit("S1").alias("rule"),
             sql.concat(
-                name, lit(" is held by "), "before.member_id", lit(" and "), "member_id"
+                name, lit(" is owned by "), "before.member_id", lit(" and "), "member_id"
             ).alias("detail"),
             "group_id",
             "log_partition",
@@ -211,7 +211,7 @@ def find_overlaps(ownership: DataFrame) -> DataFrame:
 
 
 def compute_violations(findings: DataFrame) -> DataFrame:
-    """All violations, S1 among them."""
+    """All violations, including S1."""
     overlaps = find_overlaps(select_table(findings, PARTITION_OWNERSHIP))
     return select_table(findings, VIOLATIONS).unionByName(overlaps)
 
@@ -224,7 +224,7 @@ def audit_records(
     file_format: str = PARQUET,
     tell: Tell = lambda name, rows: None,
 ) -> Audit:
-    """The audit of the records of a log; ``out`` is a folder for what it finds, as tables."""
+    """Audit the records of a log; ``out`` is a folder for the findings, as tables."""
     pruned = prune_records(records).persist()
     findings = compute_findings(pruned, retention_ms).persist()
     try:
@@ -303,7 +303,7 @@ def _show_record(row: dict[str, object]) -> dict[str, object]:
 
 
 def show_violation(violation: Violation) -> str:
-    """One line for people, with the record as JSON."""
+    """The violation in one line, with the record as JSON."""
     record = json.dumps(violation.record, ensure_ascii=False)
     return (
         f"{violation.rule} partition {violation.log_partition} offset {violation.offset} "

@@ -1,4 +1,4 @@
-"""All rules of the audit."""
+"""The rules of the audit."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from model.log.records import UnknownValue
 from pipeline.audit.conversions import ConversionRules, TopicNames
 from pipeline.audit.deletions import GroupDeletionRules, OffsetDeletionRules
 from pipeline.audit.epoch_rules import EpochRules
-from pipeline.audit.holders import HolderRules
+from pipeline.audit.owner_rules import OwnerRules
 from pipeline.tables.histories.group_state import GroupState
 from pipeline.tables.histories.ownership import OwnershipRows
 from pipeline.tables.histories.rows import Rows
 from pipeline.tables.histories.written_records import Change, GroupRecord, Observer
 
 RULES = {
-    "S1": "no partition is held by two members of a group",
-    "S3": "a partition's epoch is not above its holder's, and each partition has one",
+    "S1": "no partition is owned by two members of a group",
+    "S3": "a partition's assignment epoch is not above its owner's member epoch",
     "S5": "epochs never decrease",
     "S6": "member epoch <= assignment epoch <= group epoch",
-    "S7": "at an epoch a member holds nothing that its target gives to another, and a member "
-    "that must revoke gets no newer target",
+    "S7": "a member owns no partition that the target of its epoch assigns to another, and gets no "
+    "newer target before it has revoked its partitions",
     "S18": "no offset is deleted while members subscribe to its topic, unless with the topic",
     "S19": "a deleted group stays deleted, with its offsets",
     "S21": "a group has one type; a conversion is one write and keeps offsets and assignments",
@@ -33,13 +33,13 @@ _NO_NAMES: TopicNames = {}
 def make_audit_observers(
     rows: Rows, retention_ms: int, names: TopicNames = _NO_NAMES
 ) -> Sequence[Observer]:
-    """What looks at a group; S1 is found in the intervals of ownership afterwards.
+    """Observers of one group; S1 is checked afterwards, on the ownership intervals.
 
-    ``names`` are those of topic ids, as far as they are known.
+    ``names`` maps topic ids to names, as far as known.
     """
     rules = (
         EpochRules(rows),
-        HolderRules(rows),
+        OwnerRules(rows),
         GroupDeletionRules(rows),
         OffsetDeletionRules(rows, retention_ms),
         ConversionRules(rows, names),
@@ -49,9 +49,9 @@ def make_audit_observers(
 
 
 class WhileReadable:
-    """Has others look at a group until a record of it has a version of a newer Kafka.
+    """Runs observers on a group until one of its records has a version of a newer Kafka.
 
-    What that one says is not known, and so nothing can be held against the records that follow.
+    Such a record cannot be read, so later records cannot be judged.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:

@@ -21,17 +21,17 @@ from pipeline.tables.histories.group_state import (
     GroupState,
     Place,
     read_classic_assignments,
-    read_standing,
+    read_current_assignment,
 )
 from pipeline.tables.histories.rows import Rows
 from pipeline.tables.histories.written_records import Change, LoggedRecord, OffsetChange
 
 TopicNames = Mapping[bytes, str]
-"""Of the topic ids whose names a commit has told."""
+"""Names of topic ids, from commits that have both."""
 
 
 class ConversionRules:
-    """Follows what one write deletes of one type and makes of the other."""
+    """Follows what a write deletes of one group type and creates of the other."""
 
     def __init__(self, rows: Rows, names: TopicNames) -> None:
         self._rows = rows
@@ -41,11 +41,11 @@ class ConversionRules:
         """The tombstone of a group that had members until this write."""
         self._left_type = ""
         self._members_left = 0
-        """Members of the consumer group that went since its last epoch."""
+        """Members removed from the consumer group since its last epoch."""
         self._targets: dict[str, frozenset[Place]] = {}
         self._held: dict[str, frozenset[Place]] = {}
         self._offsets: list[OffsetChange] = []
-        """Deleted between the tombstone of the one type and the record of the other."""
+        """Offsets deleted between the tombstone of the old type and the record of the new one."""
         self._upgraded: dict[str, frozenset[Place]] = {}
         self._last: LoggedRecord | None = None
 
@@ -72,8 +72,8 @@ class ConversionRules:
             case ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
                 if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
                     self._see_upgraded(member_id, at, value)
-                elif (standing := state.standings.get(member_id)) is not None:
-                    self._held[member_id] = frozenset(standing.assigned)
+                elif (current := state.current_assignments.get(member_id)) is not None:
+                    self._held[member_id] = frozenset(current.assigned)
             case _:
                 pass
 
@@ -94,28 +94,28 @@ class ConversionRules:
                 found[member_id] for found in (self._targets, self._held) if member_id in found
             ]
             if known and all(self._has_other(places, before) for before in known):
-                detail = f"{member_id} holds other partitions after the conversion than before"
+                detail = f"the conversion changes the partitions of {member_id}"
                 add_violation(self._rows, "S21", at, detail)
         self._end_conversion(at)
 
     def _see_upgraded(
         self, member_id: str, at: LoggedRecord, value: ConsumerGroupCurrentMemberAssignmentValue
     ) -> None:
-        """The first record of a member that was a classic one before this write."""
+        """Check the first record of a member that was classic before this write."""
         before = self._upgraded.pop(member_id, None)
         if before is None:
             return
-        after = frozenset(place for place, _ in read_standing(value).held())
+        after = frozenset(place for place, _ in read_current_assignment(value).held())
         if self._has_other(after, before):
-            detail = f"{member_id} holds other partitions after the conversion than before"
+            detail = f"the conversion changes the partitions of {member_id}"
             add_violation(self._rows, "S21", at, detail)
 
     def _has_other(self, after: Iterable[Place], before: Iterable[Place]) -> bool:
-        """Whether there are partitions after a conversion that were not there before.
+        """Whether a conversion adds partitions.
 
-        Topics may be missing, for a conversion leaves out those that have been deleted. Classic
-        members hold topics by name and others by id: where no name of an id is known, any topic
-        with the same partitions may be it.
+        Topics may be missing, because a conversion drops deleted topics. Classic members have
+        topics by name, others by id: an id without a known name matches any topic with the same
+        partitions.
         """
         now, then = self._by_topic(after), self._by_topic(before)
         for topic in now.keys() & then.keys():
@@ -144,11 +144,11 @@ class ConversionRules:
         types = state.types()
         if len(types) > 1 and self._last is not None:
             names = " and ".join(sorted(types))
-            add_violation(self._rows, "S21", self._last, f"the group is of the types {names}")
+            add_violation(self._rows, "S21", self._last, f"the group has two types: {names}")
         if self._left is not None:
             detail = (
-                f"a {self._left_type} group with members is deleted, and nothing that was written "
-                "with it takes its place"
+                f"a {self._left_type} group with members is deleted, but the same write does not "
+                "create its successor"
             )
             add_violation(self._rows, "S21", self._left, detail)
         self._left = self._classic = self._last = None
@@ -162,7 +162,7 @@ class ConversionRules:
 
 
 def _count_shapes(by_topic: Mapping[bytes | str, set[int]], kind: type) -> Counter[tuple[int, ...]]:
-    """How often a topic with a name, or with an id alone, has these partitions."""
+    """For each list of partitions, how many topics of this kind of key have it."""
     return Counter(
         tuple(sorted(partitions))
         for topic, partitions in by_topic.items()

@@ -1,4 +1,4 @@
-"""S18 and S19: what is deleted, whether it might be, and whether it stays so."""
+"""S18 and S19: deletions of offsets and groups, and whether they were allowed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pipeline.tables.histories.written_records import (
 )
 
 GROUP_TYPES = (2, 3, 11, 17)
-"""Of the records whose tombstone deletes a group."""
+"""Types of the records whose tombstone deletes a group."""
 
 _APPEND_MS = 60_000
-"""The batches of one append have times so close, also on a machine that stood still meanwhile."""
+"""Batches of one append have timestamps this close, even if the machine paused in between."""
 
 
 class GroupDeletionRules:
-    """S19: a deleted group leaves no offsets behind, and comes back with an epoch."""
+    """S19: a deleted group leaves no offsets, and returns only with an epoch."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -56,7 +56,7 @@ class GroupDeletionRules:
         is_back = self._part is not None and state.was_deleted and state.has_parts()
         if is_back and not self._is_reported:
             assert self._part is not None
-            detail = "a deleted group has come back without an epoch"
+            detail = "a deleted group has records again, but no epoch"
             add_violation(self._rows, "S19", self._part, detail)
             self._is_reported = True
         self._deleted = None
@@ -65,7 +65,7 @@ class GroupDeletionRules:
         if self._part is None or self._is_reported:
             return
         if state.has_parts() and state.epoch is None:
-            detail = "a group has members or a target, and no epoch"
+            detail = "a group has members or a target, but no epoch"
             add_violation(self._rows, "S19", self._part, detail)
 
 
@@ -73,41 +73,41 @@ class GroupDeletionRules:
 class _Deletion:
     change: OffsetChange
     is_over: bool
-    """The retention time was over, whoever subscribed."""
+    """Whether its retention had passed, whatever the subscriptions."""
 
 
 @dataclass(slots=True)
 class _Suspects:
-    """Deletions of one topic's offsets under a subscription to it."""
+    """Offsets of one topic that were deleted while the group subscribed to it."""
 
     changes: list[OffsetChange]
     generation: int | None
-    """Of a classic group, where no member of the consumer protocol subscribes."""
+    """The generation of the classic group, if only classic members subscribe."""
     is_fresh: bool = True
-    """The write that is under way has added to them."""
+    """Whether the current write has added to them."""
 
 
 class OffsetDeletionRules:
-    """S18: no offset goes while its group has members that subscribe to its topic.
+    """S18: no offset is deleted while members of its group subscribe to its topic.
 
-    A request is refused there too, so only the deletion of the topic explains it, and that takes
-    all the group's offsets of the topic: at once, or in the batches of one append. What might have
-    been a request is counted and no more.
+    The coordinator refuses such a request, so only the deletion of the topic explains it, which
+    deletes all offsets of the group for the topic: at once, or in the batches of one append.
+    Deletions that a request may have caused are only counted.
 
-    A classic group subscribes to what its members joined with when its join phase has ended, and
-    writes a record once its leader has told what each of them gets. So only two records, of which
-    one follows the other, tell that a topic was subscribed to all the time between.
+    The subscription of a classic group is what its members joined with when the join phase ended,
+    but its record is written only after the leader's SyncGroup. So only two consecutive records
+    show that the group subscribed to a topic all the time between them.
     """
 
     def __init__(self, rows: Rows, retention_ms: int) -> None:
         self._rows = rows
         self._retention_ms = retention_ms
         self._suspects: dict[str, _Suspects] = {}
-        """By topic: of the last write, while others of the topic are there."""
+        """By topic: those of the last write, while the group has other offsets of the topic."""
         self._undecided: list[tuple[OffsetChange, int]] = []
-        """Deleted under a generation of a classic group; its next record decides."""
+        """Deleted in a generation of a classic group; its next record decides."""
         self._free: list[_Deletion] = []
-        """Of the write that is under way: deleted where that is allowed."""
+        """Deletions of the current write that are allowed."""
 
     def see(self, state: GroupState, change: Change) -> None:
         if isinstance(change, GroupRecord):
@@ -182,7 +182,7 @@ class OffsetDeletionRules:
         self._decide(None)
 
     def _settle(self, topic: str) -> None:
-        """Others of the topic have stayed, so it was not deleted."""
+        """Other offsets of the topic remain, so the topic was not deleted."""
         found = self._suspects.pop(topic)
         if found.generation is None:
             for change in found.changes:
@@ -191,7 +191,7 @@ class OffsetDeletionRules:
             self._undecided += [(change, found.generation) for change in found.changes]
 
     def _decide(self, value: object) -> None:
-        """By the next record of a classic group; ``None`` where it has none."""
+        """Judge by the next record of the classic group; ``None`` if there is none."""
         for topic in [topic for topic, found in self._suspects.items() if not found.is_fresh]:
             self._settle(topic)
         for change, generation in self._undecided:
@@ -216,14 +216,14 @@ class OffsetDeletionRules:
 
     def _accuse(self, change: OffsetChange) -> None:
         detail = (
-            f"the offset of {change.topic}-{change.partition} is deleted, and the group has "
-            "members that subscribe to the topic"
+            f"the offset of {change.topic}-{change.partition} is deleted while members of the "
+            "group subscribe to the topic"
         )
         add_violation(self._rows, "S18", change.at, detail)
 
 
 def _is_same_append(before: LoggedRecord, at: LoggedRecord) -> bool:
-    """Whether both may be of one append, which a full batch has cut in two."""
+    """Whether both may belong to one append that was split into two batches."""
     if before.base_offset == at.base_offset:
         return True
     if before.ts_ms is None or at.ts_ms is None:
@@ -232,9 +232,9 @@ def _is_same_append(before: LoggedRecord, at: LoggedRecord) -> bool:
 
 
 def _subscribes_next(value: object, generation: int, topic: str) -> bool:
-    """Whether a record is of that generation or the next, and its members subscribe to the topic.
+    """Whether the record is of this generation or the next, and its members subscribe to the topic.
 
-    Those of generations between may have subscribed to anything.
+    In skipped generations the subscription is unknown.
     """
     if not isinstance(value, GroupMetadataValue) or not value.members:
         return False

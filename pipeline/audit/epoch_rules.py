@@ -1,4 +1,4 @@
-"""S5 and S6: epochs never go back, and none is above the one that it follows."""
+"""S5 and S6: epochs never decrease, and no epoch exceeds the one that bounds it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.tables.histories.written_records import Change, GroupRecord, Logge
 
 
 class EpochRules:
-    """S5 at each record; S6 when all that was written at once is there."""
+    """Checks S5 at each record and S6 after each write."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -63,9 +63,9 @@ class EpochRules:
     ) -> None:
         if epoch < AWAY_EPOCH:
             add_violation(self._rows, "S5", at, f"{member_id} has epoch {epoch}")
-        standing = state.standings.get(member_id)
-        if standing is not None and standing.epoch >= 0 and epoch >= 0:
-            self._check_growth(f"epoch of {member_id}", standing.epoch, epoch, at)
+        current = state.current_assignments.get(member_id)
+        if current is not None and current.epoch >= 0 and epoch >= 0:
+            self._check_growth(f"epoch of {member_id}", current.epoch, epoch, at)
 
     def end_write(self, state: GroupState) -> None:
         target, epoch = state.target_epoch, state.epoch
@@ -75,9 +75,9 @@ class EpochRules:
             add_violation(self._rows, "S6", self._epochs_moved, detail)
         limit, name = (epoch, "group") if target is None else (target, "assignment")
         for member_id, at in self._moved.items():
-            standing = state.standings.get(member_id)
-            if standing is not None and limit is not None and standing.epoch > limit:
-                detail = f"{member_id} is at epoch {standing.epoch}, above {name} epoch {limit}"
+            current = state.current_assignments.get(member_id)
+            if current is not None and limit is not None and current.epoch > limit:
+                detail = f"{member_id} is at epoch {current.epoch}, above {name} epoch {limit}"
                 add_violation(self._rows, "S6", at, detail)
         self._moved.clear()
         self._epochs_moved = None

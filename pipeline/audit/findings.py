@@ -1,4 +1,4 @@
-"""What an audit finds, as rows."""
+"""The rows of an audit's findings."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ AUDIT_TABLES: dict[str, pa.Schema] = {
 }
 
 EXPIRED = "expired"
-"""The retention time was over."""
+"""The retention time had passed."""
 GROUP_DELETED = "group_deleted"
 TOPIC_GONE = "topic_gone"
-"""With all the group's offsets of its topic, as when the topic is deleted."""
+"""All the group's offsets of the topic were deleted, as by a deletion of the topic."""
 UNEXPLAINED = "unexplained"
-"""A request may have deleted it, of which no record tells."""
+"""Possibly by a request, which leaves no record."""
 
 
 def add_violation(rows: Rows, rule: str, at: LoggedRecord, detail: str) -> None:
-    """A record that breaks an invariant of docs/pipeline.md."""
+    """Add a record that violates an invariant of docs/pipeline.md."""
     rows.add(VIOLATIONS, at, rule=rule, detail=detail)

@@ -1,4 +1,4 @@
-"""Which classic groups of a log can migrate to the consumer protocol, and what is in the way."""
+"""Which classic groups of a log can migrate to the consumer protocol, and what blocks others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _INPUT = ("group_id", "log_partition", "offset", "ts", "value")
 
 
 def compute_readiness(records: DataFrame, rules: MigrationRules) -> DataFrame:
-    """A row for each classic group that has a record of its own at the end of the log."""
+    """One row per classic group that exists at the end of the log."""
     latest = (
         records.where((col("type_id") == int(RecordType.GROUP_METADATA)) & col("problem").isNull())
         .groupBy("log_partition", "group_id")
@@ -107,5 +107,5 @@ def _show_reasons(readiness: Readiness) -> list[dict[str, Any]]:
 
 
 def make_candidate(group_id: str, value: GroupMetadataValue) -> Candidate:
-    """What the record of a classic group says of it."""
+    """The candidate that a classic group's record describes."""
     return compute_candidate(compute_classic_group(GroupId(group_id), value))

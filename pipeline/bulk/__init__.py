@@ -1,1 +1,1 @@
-"""Kafka's segments as sorted files that a store takes, made by many tasks."""
+"""Bulk import: Spark tasks convert Kafka's segments to sorted files that a store ingests."""

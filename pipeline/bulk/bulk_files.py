@@ -1,4 +1,4 @@
-"""The tasks that write sorted files: of what stands, of what waits, and of a compacted log."""
+"""The tasks that write sorted files: of ``latest``, of ``pending``, and of a compacted log."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ Pairs = Callable[[pa.RecordBatch], Iterator[tuple[bytes, bytes]]]
 
 
 def find_attempt() -> int:
-    """A number that no other try of any task has."""
+    """A number that is unique to this attempt of a task."""
     context = TaskContext.get()
     return 0 if context is None else context.taskAttemptId()
 
 
 def write_latest(latest: DataFrame, folder: Path) -> list[str]:
-    """The names of the files that ``latest`` takes."""
+    """Write the files for ``latest`` and return their names."""
     ordered = _order(latest, "partition", "key").select("partition", "key", "packed")
     return _write(ordered, folder, LATEST, _pair_entries)
 
 
 def write_pending(pending: DataFrame, folder: Path) -> list[str]:
-    """The names of the files that ``pending`` takes."""
+    """Write the files for ``pending`` and return their names."""
     ordered = _order(pending, "partition", "producer_id", "key")
     columns = ordered.select("partition", "producer_id", "key", "packed")
     return _write(columns, folder, PENDING, _pair_waiting)
@@ -97,10 +97,9 @@ def _pair_waiting(batch: pa.RecordBatch) -> Iterator[tuple[bytes, bytes]]:
 def write_compacted_log(
     latest: DataFrame, pending: DataFrame, slices: Mapping[int, SegmentSlice], folder: Path
 ) -> list[tuple[int, int, int, list[str]]]:
-    """The records that count, slice by slice, at their own offsets.
+    """Write the current records, slice by slice, at their own offsets.
 
-    For each slice that has some: its partition, the last offset that is reached, how many records,
-    and the files.
+    For each slice that has any: its partition, last offset, number of records, and files.
     """
     columns = ["part", "offset"]
     kept = latest.select(*columns, lit(False).alias("is_open")).unionByName(

@@ -1,6 +1,4 @@
-"""What a whole log comes to, of the rows of all slices: the rule of ``storage.log.fold`` in
-Spark.
-"""
+"""The state of a whole log from the rows of all slices: ``storage.log.fold`` in Spark."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ _KEY = ("partition", "key")
 
 
 def compute_latest(scanned: DataFrame) -> DataFrame:
-    """The record that stands for each key: its place, its bytes, and the slice that it is in.
+    """The current record of each key: its offset, bytes and slice.
 
-    Of what counts the last in the log stands, also where its marker came later than others.
+    The last visible record of the log counts, even if its marker came after later records.
     """
     records = scanned.where(col("kind") == RECORD)
     plain = records.where(col("producer_id").isNull())
@@ -33,7 +31,7 @@ def compute_latest(scanned: DataFrame) -> DataFrame:
 
 
 def compute_pending(scanned: DataFrame) -> DataFrame:
-    """What waits for a marker, and no deletion has dropped: as ``compute_latest``, by producer."""
+    """Pending records that no deletion has dropped: as ``compute_latest``, per producer."""
     records = scanned.where(col("kind") == RECORD)
     deletions = (
         records.where(col("packed").isNull()).groupBy(*_KEY).agg(sql.max("offset").alias("deleted"))
@@ -51,7 +49,7 @@ def compute_pending(scanned: DataFrame) -> DataFrame:
 
 
 def _compute_fates(scanned: DataFrame) -> DataFrame:
-    """Records that waited, with ``committed`` of the first marker after them, null for none."""
+    """Transactional records with ``committed`` of the first marker after them, null for none."""
     waiting = scanned.where((col("kind") == RECORD) & col("producer_id").isNotNull())
     markers = (
         scanned.where(col("kind") == MARKER)
@@ -68,7 +66,7 @@ def _compute_fates(scanned: DataFrame) -> DataFrame:
 
 
 def compute_open_producers(scanned: DataFrame) -> DataFrame:
-    """Producers whose transaction no marker has ended, by partition, and their epochs."""
+    """Producers with an open transaction, by partition, and their epochs."""
     is_batch = col("kind") == PRODUCER
     return (
         scanned.where(is_batch | (col("kind") == MARKER))

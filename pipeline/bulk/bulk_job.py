@@ -1,4 +1,4 @@
-"""A bulk made of Kafka's segments: all of it, or none."""
+"""Makes a bulk from Kafka's segments, atomically."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _SCRATCH = "scratch"
 
 
 def make_bulk(spark: SparkSession, path: str, out: Path, options: BulkOptions) -> Bulk:
-    """Folds Kafka's segments into a bulk, in the place of the one that the folder may have.
+    """Fold Kafka's segments into a bulk, replacing the folder's previous bulk.
 
-    Every executor sees both paths. Raises ``SourceError`` where the log is damaged, and
-    ``ImportRefused`` where its partitions cannot be; the folder is then as it was.
+    Every executor must see both paths. Raise ``SourceError`` if the log is damaged, and
+    ``ImportRefused`` for an invalid partition count; the folder is then unchanged.
     """
     _put_back(out)
     if out.exists() and any(out.iterdir()) and not is_bulk(out):
-        raise OptionError(f"{out} is not empty and holds no {BULK_FILE}: use another folder")
+        raise OptionError(f"{out} is not empty and has no {BULK_FILE}: use another folder")
     log = open_log(path)
     try:
         if not isinstance(log, SegmentLog):
-            raise OptionError(f"{path} is a store: only Kafka's segments are made sorted files of")
+            raise OptionError(f"{path} is a store: a bulk can be made from Kafka's segments only")
         tasks = log.plan([(partition, Bounds()) for partition in log.partitions], None)
         partitions, notes = log.partitions, log.notes
     finally:
@@ -72,7 +72,7 @@ def make_bulk(spark: SparkSession, path: str, out: Path, options: BulkOptions) -
 
 
 def _put_back(out: Path) -> None:
-    """What a run that was killed in ``_swap`` had moved out of the way."""
+    """Restore the old bulk if a run was killed in ``_swap``."""
     replaced = _name_replaced(out)
     if is_bulk(replaced) and not out.exists():
         replaced.rename(out)
@@ -110,7 +110,7 @@ class _Fold:
         self._tasks = [[next(left) for _ in task] for task in tasks]
 
     def run(self, count: int, partitions: Sequence[int], notes: Sequence[str]) -> Bulk:
-        """The bulk, whose files are in the folder and alone there."""
+        """The bulk; its files are then the only ones in the folder."""
         scanned = self._scan()
         found = self._collect_parts(scanned)
         said = [*notes, *self._check_damage(scanned, found)]
@@ -163,7 +163,7 @@ class _Fold:
         )
 
     def _scan(self) -> DataFrame:
-        """One pass over the log; what it found is kept, for it is asked for more than once."""
+        """Scan the log in one pass, and save the rows, because several steps read them."""
         tasks = self._tasks
         folder = None if self._options.is_compacted else self._folder
 
@@ -188,7 +188,7 @@ class _Fold:
         return dict(sorted(found.items()))
 
     def _group_parts(self, found: Mapping[int, PartFound]) -> defaultdict[int, list[PartFound]]:
-        """Those with batches, by partition."""
+        """The parts with batches, by partition."""
         groups: defaultdict[int, list[PartFound]] = defaultdict(list)
         for number, part in found.items():
             if part.batches:
@@ -205,7 +205,7 @@ class _Fold:
         )
 
     def _check_damage(self, scanned: DataFrame, found: Mapping[int, PartFound]) -> list[str]:
-        """Raises ``SourceError`` for what cannot be read; lines about what is left out."""
+        """Raise ``SourceError`` for unreadable data; return notes about what is left out."""
         rows = scanned.where(col("kind") == DAMAGE).orderBy("partition", "offset").collect()
         notes = []
         for row in rows:
@@ -214,14 +214,14 @@ class _Fold:
             if not self._is_torn_tail(row, content["problem"], found):
                 raise SourceError(line)
             if not self._options.cuts_torn_tail:
-                raise SourceError(f"{line}; --cut-torn-tail leaves it out")
+                raise SourceError(f"{line}; use --cut-torn-tail to leave it out")
             notes.append(f"left out: {line}")
         for partition, parts in self._group_parts(found).items():
             for before, part in pairwise(parts):
                 if part.first_offset <= before.last_offset:
                     raise SourceError(
                         f"partition {partition} goes back from offset {before.last_offset} to "
-                        f"{part.first_offset}, where a segment begins"
+                        f"{part.first_offset} at the start of a segment"
                     )
         return notes
 
@@ -236,7 +236,7 @@ class _Fold:
         )
 
     def _delete_others(self, files: Mapping[str, Sequence[str]]) -> None:
-        """What tasks have left that were tried again."""
+        """Delete files that earlier attempts of tasks have left."""
         wanted = {name for names in files.values() for name in names}
         for file in self._folder.glob(f"*{SUFFIX}"):
             if file.name not in wanted:

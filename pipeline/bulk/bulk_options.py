@@ -1,4 +1,4 @@
-"""How a bulk is made; needs no Spark."""
+"""Options of a bulk; imports no Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BulkOptions:
-    """``is_compacted``: only the records that count. The others are those of an import."""
+    """``is_compacted``: write only current records. The other options are those of an import."""
 
     is_compacted: bool
     partitions: int | None = None

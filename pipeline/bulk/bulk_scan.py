@@ -1,7 +1,7 @@
 """One pass over a slice of the log: what each record would leave in a store.
 
-A task folds nothing but its own blocks: of plain records only the last of a key in a block goes on,
-for none before it can stand. What a transaction becomes is known when all markers are.
+A task folds only within a block: of non-transactional records it keeps the last of each key, since
+earlier ones cannot be current. The fate of a transaction is known only with all markers.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SCANNED = pa.schema(
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("key", pa.binary()),
-        pa.field("packed", pa.binary()),  # as ``latest`` has it; null for a tombstone
-        pa.field("producer_id", pa.int64()),  # of a record only where it waits for a marker
+        pa.field("packed", pa.binary()),  # the entry for ``latest``; null for a tombstone
+        pa.field("producer_id", pa.int64()),  # of a record only if it awaits a marker
         pa.field("producer_epoch", pa.int32()),
         pa.field("committed", pa.bool_()),
         pa.field("detail", pa.string()),
@@ -46,7 +46,7 @@ SCANNED = pa.schema(
 
 @dataclass(slots=True)
 class PartFound:
-    """What a slice has. ``last_offset`` is -1 where it has no batch."""
+    """Statistics of a slice. ``last_offset`` is -1 if it has no batch."""
 
     first_offset: int = -1
     last_offset: int = -1
@@ -60,7 +60,7 @@ class PartFound:
     files: tuple[str, ...] = ()
 
     def add(self, batches: BatchColumns) -> None:
-        """Counts a block."""
+        """Count a block."""
         if self.first_offset < 0:
             self.first_offset = int(batches.base_offsets[0])
         self.last_offset = int(batches.last_offsets[-1])
@@ -74,9 +74,9 @@ class PartFound:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A slice by its number, and where files of it go: ``None`` for no files of the log.
+    """A slice by its number, and the folder for its log files, ``None`` to write none.
 
-    ``attempt`` tells a task from another try of the same.
+    ``attempt`` distinguishes attempts of the same task.
     """
 
     number: int
@@ -86,7 +86,7 @@ class Place:
 
 
 def scan_slice(place: Place) -> Iterator[pa.RecordBatch]:
-    """What is in a slice as rows of ``SCANNED``; the batches go into sorted files as they are."""
+    """The rows of ``SCANNED`` of a slice; its batches go unchanged into sorted files."""
     found, partition = PartFound(), place.slice.partition
     name = f"{LOG}-{partition:05}-{place.number:06}-{place.attempt}"
     writer = None if place.folder is None else SortedFileWriter(place.folder, LOG, name)
@@ -135,7 +135,7 @@ def _make_records(
     chosen = {
         *waiting,
         *_find_last(keys, np.flatnonzero(are_plain)),
-        # A deletion also drops what waits, whatever comes after it.
+        # A deletion also drops earlier pending records, whatever follows it.
         *_find_last(keys, np.flatnonzero(are_plain & are_tombstones)),
     }
     found.waiting += len(waiting)
@@ -181,7 +181,7 @@ def _find_markers(place: Place, batches: BatchColumns) -> Iterator[pa.RecordBatc
 
 
 def _find_producers(place: Place, batches: BatchColumns) -> Iterator[pa.RecordBatch]:
-    """The last batch of each producer in a transaction."""
+    """The last batch of each producer with a transaction."""
     last: dict[int, int] = {}
     for index in np.flatnonzero(batches.are_transactional & ~batches.are_control).tolist():
         last[int(batches.producer_ids[index])] = index

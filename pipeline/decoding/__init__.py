@@ -1,1 +1,1 @@
-"""Blocks of record batches into Arrow columns, without Spark and without a call a record."""
+"""Decodes blocks of record batches to Arrow columns, without Spark and without per-record calls."""

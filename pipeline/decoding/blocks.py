@@ -1,4 +1,4 @@
-"""Pieces of a log as Arrow: what can be read as rows, what cannot as one row that says so."""
+"""Pieces of a log as Arrow rows; an unreadable part becomes one row that reports it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from storage.columnar.record_columns import RecordColumns, read_record_columns
 from storage.log.compression import decompress
 
 MAX_COMPRESSED_BYTES = 512 << 10
-"""So much at once where batches are compressed: nobody knows how much comes out of it."""
+"""Compressed bytes decoded at a time, because their uncompressed size is unknown."""
 
 Columns = tuple[BatchColumns, RecordColumns]
 
 
 def decode_blocks(data: bytes, partition: int = 0, schema: pa.Schema = RECORDS) -> pa.RecordBatch:
-    """The rows of whole batches, as a segment file holds them; nothing that is wrong raises.
+    """The rows of the batches in a segment file's bytes; damage becomes rows and does not raise.
 
-    ``schema`` is ``RECORDS`` or some of its columns: what is not asked for is not decoded.
+    ``schema`` is ``RECORDS`` or a subset of its columns; other columns are not decoded.
     """
     found = [
         rows
@@ -41,7 +41,7 @@ def decode_blocks(data: bytes, partition: int = 0, schema: pa.Schema = RECORDS) 
 def decode_piece(
     piece: Piece, partition: int, schema: pa.Schema, bounds: Bounds = ALL
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a piece that are within the bounds, with columns of ``schema.RECORDS``."""
+    """The rows of a piece within the bounds, with columns of ``schema.RECORDS``."""
     for found in read_records(piece, bounds):
         if not isinstance(found, Damage):
             yield RecordRows(partition, *found).make(schema)
@@ -52,9 +52,9 @@ def decode_piece(
 
 
 def read_records(piece: Piece, bounds: Bounds = ALL) -> Iterator[Columns | Damage]:
-    """The records of a piece that are within the bounds.
+    """The records of a piece within the bounds.
 
-    A batch whose CRC is right, but of which the records are not what they should be, is damage.
+    A batch with a valid CRC but malformed records is damage.
     """
     if isinstance(piece, Damage):
         yield piece
@@ -72,7 +72,7 @@ def read_records(piece: Piece, bounds: Bounds = ALL) -> Iterator[Columns | Damag
 
 
 def find_first_offset(pieces: Iterable[Piece], bounds: Bounds) -> int | None:
-    """The offset of the first record of these pieces that is within the bounds."""
+    """The offset of the first record of these pieces within the bounds."""
     for piece in pieces:
         for found in read_records(piece, bounds):
             if not isinstance(found, Damage):

@@ -1,4 +1,4 @@
-"""Which records of a partition are wanted, and those of a block that are."""
+"""Bounds on offsets and times, and the selection of records within them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Columns = TypeVar("_Columns", BatchColumns, RecordColumns)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Offsets from ``start`` on and before ``end``, times (wall ms) likewise; ``None`` is open."""
+    """Ranges of offsets and times (wall ms), start inclusive, end exclusive; ``None`` is open."""
 
     start_offset: int = 0
     end_offset: int | None = None
@@ -22,7 +22,7 @@ class Bounds:
     end_ms: int | None = None
 
     def intersect(self, other: Bounds) -> Bounds:
-        """What both allow."""
+        """The bounds of records that are within both."""
         return Bounds(
             max(self.start_offset, other.start_offset),
             _compute_lower(self.end_offset, other.end_offset),
@@ -31,13 +31,13 @@ class Bounds:
         )
 
     def is_empty(self) -> bool:
-        """Whether no record can be within."""
+        """Whether no record can be within the bounds."""
         return (self.end_offset is not None and self.end_offset <= self.start_offset) or (
             self.start_ms is not None and self.end_ms is not None and self.end_ms <= self.start_ms
         )
 
     def holds_offset(self, offset: int) -> bool:
-        """Whether an offset is within."""
+        """Whether the offset is within the bounds."""
         return self.start_offset <= offset and (self.end_offset is None or offset < self.end_offset)
 
 
@@ -45,7 +45,7 @@ ALL = Bounds()
 
 
 def select_batches(batches: BatchColumns, bounds: Bounds) -> BatchColumns:
-    """Without batches that hold no record within the bounds."""
+    """Drop batches that have no record within the bounds."""
     wanted = batches.last_offsets >= bounds.start_offset
     if bounds.end_offset is not None:
         wanted &= batches.base_offsets < bounds.end_offset
@@ -55,7 +55,7 @@ def select_batches(batches: BatchColumns, bounds: Bounds) -> BatchColumns:
 
 
 def select_records(records: RecordColumns, bounds: Bounds) -> RecordColumns:
-    """Only the records within the bounds."""
+    """Keep only records within the bounds."""
     wanted = records.offsets >= bounds.start_offset
     if bounds.end_offset is not None:
         wanted &= records.offsets < bounds.end_offset
@@ -67,7 +67,7 @@ def select_records(records: RecordColumns, bounds: Bounds) -> RecordColumns:
 
 
 def select_rows(columns: _Columns, wanted: Any) -> _Columns:
-    """Only the batches or records that a mask names."""
+    """Keep only the batches or records that the mask selects."""
     arrays: dict[str, Any] = {
         field.name: getattr(columns, field.name)[wanted]
         for field in fields(columns)

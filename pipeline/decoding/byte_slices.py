@@ -1,4 +1,4 @@
-"""Many slices of one piece of bytes as an Arrow array, copied once and without a call a slice."""
+"""Converts slices of one buffer to an Arrow array, with one copy and no call per slice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storage.columnar.batch_columns import BoolArray, Int64Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slices:
-    """Parts of some data that do not overlap, one a row; ``are_there`` is false for null."""
+    """Non-overlapping slices of a buffer, one per row; ``are_there`` is false for null."""
 
     starts: Int64Array
     lengths: Int64Array
@@ -32,7 +32,7 @@ def make_binary(data: bytes, slices: Slices) -> pa.Array:
     if (begins[1:] < ends[:-1]).any():
         order = np.argsort(begins, kind="stable")
         begins, ends = begins[order], ends[order]
-    # An array of all slices and of what is between them, of which every second one is taken.
+    # An array of all slices and the gaps between them, of which every second element is taken.
     bounds = np.empty(2 * len(rows), dtype=np.int32)
     bounds[0::2] = begins
     bounds[1::2] = ends
@@ -51,7 +51,7 @@ def make_binary(data: bytes, slices: Slices) -> pa.Array:
 
 
 def make_text(data: bytes, slices: Slices) -> tuple[pa.Array, BoolArray]:
-    """The slices as ``string``, and which rows are no UTF-8: these are null."""
+    """The slices as ``string``, and a mask of rows that are not UTF-8, which are null."""
     array = make_binary(data, slices)
     try:
         return array.cast(pa.string()), np.zeros(len(array), dtype=bool)

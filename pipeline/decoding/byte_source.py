@@ -1,4 +1,4 @@
-"""Bytes that can be read from any position: of a file, or in memory."""
+"""Random-access bytes: of a file, or in memory."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Protocol
 
 
 class ByteSource(Protocol):
-    """``read`` gives fewer bytes than asked for only at the end."""
+    """``read`` returns fewer bytes than requested only at the end."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """So many bytes from a position on."""
+        """Read ``size`` bytes at ``position``."""
         ...
 
 
@@ -35,7 +35,7 @@ class BytesInMemory:
 
 
 class BytesOfFile:
-    """See ``ByteSource``; what is added to the file later is not seen."""
+    """See ``ByteSource``; it does not see bytes that are appended later."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -54,7 +54,7 @@ class BytesOfFile:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BytesOfFile]:
-    """A file to be read; raises ``OSError``."""
+    """Open a file for reading. Raise ``OSError``."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield BytesOfFile(handle)

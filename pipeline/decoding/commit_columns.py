@@ -1,7 +1,7 @@
-"""The values of offset commits, all versions, as arrays.
+"""The values of offset commits, of all versions, as arrays.
 
-Rare forms (tagged fields that Kafka 4.3 does not write, lengths in four bytes) are left to the
-codec of one record.
+Rare forms (tagged fields that Kafka 4.3 does not write, metadata lengths of four bytes) are left to
+the codec for single records.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _TAG_SIZE = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommitColumns:
-    """One entry a record; what is not ``are_read`` means nothing. Times are wall ms.
+    """One entry per record, undefined unless ``are_read``. Times are wall ms.
 
-    ``are_rare`` marks the values, of known versions, that the codec must look at.
+    ``are_rare`` marks values of known versions that only the codec can read.
     """
 
     are_read: BoolArray
@@ -46,7 +46,7 @@ class CommitColumns:
 def read_commits(
     records: RecordColumns, are_commits: BoolArray, versions: Int64Array
 ) -> CommitColumns:
-    """The values of the records that ``are_commits``, whose versions are 0 to 4."""
+    """The values of the records in ``are_commits``, whose versions are 0 to 4."""
     data, starts = records.data, records.value_starts
     ends = starts + np.maximum(records.value_lengths, 0)
     are_flexible = versions == 4
@@ -95,7 +95,7 @@ def read_commits(
 def _read_lengths(
     data: bytes, positions: Int64Array, are_flexible: BoolArray
 ) -> tuple[Int64Array, Int64Array]:
-    """Lengths of strings, and the bytes that these take: 0 where they are left to the codec."""
+    """The lengths of strings, and the sizes of these lengths: 0 for those left to the codec."""
     raw = np.frombuffer(data, dtype=np.uint8)
     lengths = read_int16s(data, positions)
     sizes = np.full(len(positions), 2, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Big-endian integers at many positions at once."""
+"""Reads big-endian integers at many positions at once."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from storage.columnar.batch_columns import Int64Array
 
 
 def read_int16s(data: bytes, positions: Int64Array) -> Int64Array:
-    """Two bytes each; every position must have so many."""
+    """The int16 at each position; all positions must be within the data."""
     return _read(data, positions, ">i2", 2)
 
 
 def read_int32s(data: bytes, positions: Int64Array) -> Int64Array:
-    """Four bytes each."""
+    """The int32 at each position."""
     return _read(data, positions, ">i4", 4)
 
 
 def read_int64s(data: bytes, positions: Int64Array) -> Int64Array:
-    """Eight bytes each."""
+    """The int64 at each position."""
     return _read(data, positions, ">i8", 8)
 
 

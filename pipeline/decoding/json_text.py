@@ -1,4 +1,4 @@
-"""Keys and values as Kafka's JSON, in text: one call for each that differs."""
+"""Keys and values as Kafka's JSON text, with one codec call per distinct value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage.codec.to_json import key_to_json, value_to_json
 from storage.columnar.batch_columns import Int64Array
 
 Problems = dict[int, str]
-"""By row: what the codec says is wrong."""
+"""The codec's error, by row."""
 
 
 def make_key_texts(data: bytes, keys: Slices) -> tuple[pa.Array, Problems]:
@@ -55,5 +55,5 @@ def _make_texts(
 
 
 def dump(value: object) -> str:
-    """JSON without spaces, in Unicode."""
+    """JSON without spaces and ASCII escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""Rows of Spark's Kafka source as ``schema.RECORDS``, by the decoder of segments.
+"""Converts rows of Spark's Kafka source to ``schema.RECORDS``, with the segment decoder.
 
-A consumer is given no headers of batches and no markers: what only they say is null, or as of a
-record of no transaction, and each record counts as a batch of its own.
+A consumer sees neither batch headers nor markers: their columns are null or those of a
+non-transactional record, and each record counts as one batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNKNOWN = ("partition_leader_epoch", "compression", "producer_epoch")
 
 
 def decode_kafka_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch with ``KAFKA_COLUMNS``, a batch for each partition in it."""
+    """Decode rows with ``KAFKA_COLUMNS``; one batch per partition."""
     partitions = rows.column("partition")
     for partition in partitions.unique().to_pylist():
         wanted = rows.filter(pc.equal(partitions, partition))
@@ -82,7 +82,7 @@ def _read_int64s(column: pa.Array) -> Int64Array:
 
 
 def _read_binary(column: pa.Array) -> tuple[bytes, Int64Array, Int64Array]:
-    """The bytes of all, where each begins, and how long it is: -1 for null."""
+    """All bytes, and the start and length of each value; the length is -1 for null."""
     column = pa.concat_arrays([column.cast(pa.large_binary())])
     bounds = np.frombuffer(column.buffers()[1], dtype=np.int64)
     bounds = bounds[column.offset : column.offset + len(column) + 1]

@@ -1,7 +1,7 @@
-"""The keys of many records: types, groups, and members or topics, as arrays.
+"""The keys of many records as arrays: types, groups, and members or topics.
 
-All keys of Kafka 4.3 are an int16, the type, the group, and for some types one more string: the
-topic of an offset, with its partition behind it, a member, or a pattern.
+Every key of Kafka 4.3 is an int16 type, the group, and for some types one more string: the topic of
+an offset, followed by its partition, a member, or a regular expression.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storage.columnar.batch_columns import BoolArray, Int64Array
 from storage.columnar.record_columns import RecordColumns
 
 NO_TYPE = -1
-"""The type of markers, and of keys that are too short to have one."""
+"""The type of markers, and of keys too short for one."""
 
 _SCHEMAS = {**RECORD_SCHEMAS, **FOREIGN_SCHEMAS}
 KNOWN_TYPES = np.array(sorted(_SCHEMAS), dtype=np.int64)
@@ -39,10 +39,10 @@ _HAVE_TWO = np.array(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyColumns:
-    """One entry a record: ``types`` (``NO_TYPE`` for none) and what the keys hold.
+    """One entry per record: ``types`` (``NO_TYPE`` for none) and the fields of the key.
 
-    ``are_wrong`` marks keys of known types that have other bytes than their type; all that is
-    theirs is then null. ``are_offsets`` marks offset commits with a good key.
+    ``are_wrong`` marks malformed keys of known types; their fields are null. ``are_offsets`` marks
+    offset commits with a valid key.
     """
 
     types: Int64Array
@@ -56,7 +56,7 @@ class KeyColumns:
 
 
 def read_keys(records: RecordColumns, are_control: BoolArray) -> KeyColumns:
-    """The keys of records of which some are markers."""
+    """The keys of records, some of which are markers."""
     data, starts = records.data, records.key_starts
     ends = starts + np.maximum(records.key_lengths, 0)
     have_type = (records.key_lengths >= 2) & ~are_control
@@ -88,7 +88,7 @@ def read_keys(records: RecordColumns, are_control: BoolArray) -> KeyColumns:
 def _read_string(
     data: bytes, positions: Int64Array, ends: Int64Array, are_there: BoolArray
 ) -> tuple[Int64Array, Int64Array, BoolArray]:
-    """Where strings with an int16 before them begin and end, and which of them fit."""
+    """The starts and ends of strings with an int16 length, and whether they fit."""
     fit = are_there & (positions + 2 <= ends)
     lengths = np.where(fit, read_int16s(data, np.where(fit, positions, 0)), 0)
     starts = positions + 2

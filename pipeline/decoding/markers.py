@@ -1,4 +1,4 @@
-"""The markers that end transactions: few, so each is read by itself."""
+"""Transaction markers, which are rare enough to decode one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage.columnar.record_columns import RecordColumns
 
 
 class MarkerRow(NamedTuple):
-    """The name, Kafka's fields as JSON, and what is wrong with it."""
+    """The marker's type name, Kafka's fields as JSON, and the decoding error."""
 
     record_type: str
     value_json: str | None = None
@@ -19,7 +19,7 @@ class MarkerRow(NamedTuple):
 
 
 def read_marker(records: RecordColumns, row: int) -> MarkerRow:
-    """What the control record in a row says; types that end no transaction are ``control``."""
+    """Decode the control record of a row; other control types are ``control``."""
     data, offset = records.data, int(records.offsets[row])
     key_start, value_start = int(records.key_starts[row]), int(records.value_starts[row])
     key = data[key_start : key_start + max(0, int(records.key_lengths[row]))]

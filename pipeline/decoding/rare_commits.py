@@ -1,4 +1,4 @@
-"""Offset commits that ``commits`` leaves to the codec of one record, put into its columns."""
+"""Adds the offset commits that only the codec can decode to ``commit_columns``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from storage.columnar.record_columns import RecordColumns
 
 @dataclass(frozen=True, slots=True)
 class RareCommits:
-    """By row: what no slice of the data holds. ``key_json`` and its value's are of odd fields."""
+    """Decoded strings, by row. ``key_json`` and ``value_json`` are those of unknown fields."""
 
     metadata: dict[int, str] = field(default_factory=dict)
     topic_ids: dict[int, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class RareCommits:
 def read_rare_commits(
     records: RecordColumns, types: Int64Array, commits: CommitColumns
 ) -> RareCommits:
-    """Reads those that ``are_rare``, and writes their numbers into the columns of ``commits``."""
+    """Decode the commits in ``are_rare``, and write their numbers into ``commits``."""
     rare = RareCommits()
     data = records.data
     for row in np.flatnonzero(commits.are_rare).tolist():
@@ -43,7 +43,7 @@ def read_rare_commits(
         try:
             decoded = decode_value(type_id, value)[1]
             if not isinstance(decoded, OffsetCommitValue | LegacyOffsetCommitValue):
-                raise CodecError("this is no value of an offset")
+                raise CodecError("this is not the value of an offset commit")
             _put(commits, rare, row, decoded)
             if isinstance(decoded, OffsetCommitValue) and decoded.unknown_tags:
                 key_start = int(records.key_starts[row])
@@ -75,7 +75,7 @@ def _put(
 
 
 def put_texts(array: pa.Array, texts: dict[int, str]) -> pa.Array:
-    """The array with other texts in some rows."""
+    """The array with the given texts in their rows."""
     if not texts:
         return array
     rows = sorted(texts)

@@ -1,4 +1,4 @@
-"""Rows as Spark's Kafka source gives them: ``schema.RAW``, without the markers of transactions."""
+"""Rows in the schema of Spark's Kafka source (``schema.RAW``), without transaction markers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage.log.compression import decompress
 def make_raw_rows(
     partition: int, batches: BatchColumns, records: RecordColumns, schema: pa.Schema
 ) -> pa.RecordBatch:
-    """The records of a block with the columns of a schema, which are some of Kafka's source's."""
+    """The records of a block in a schema, which has columns of Kafka's source."""
     are_control = batches.are_control[records.batches]
     if are_control.any():
         records = select_rows(records, ~are_control)
@@ -54,7 +54,7 @@ def _make_bytes(records: RecordColumns, starts: np.ndarray, lengths: np.ndarray)
 
 
 def _make_headers(batches: BatchColumns, records: RecordColumns) -> pa.Array:
-    """The records of the few batches that have some are read one by one."""
+    """Headers are rare: only batches with headers are decoded, record by record."""
     headers: list[list[dict[str, object]] | None] = [None] * len(records.offsets)
     rows = np.flatnonzero(records.have_headers)
     for batch in np.unique(records.batches[rows]).tolist():

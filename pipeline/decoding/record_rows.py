@@ -1,4 +1,4 @@
-"""Rows of ``schema.RECORDS``, or of some of its columns, from the records of a block."""
+"""Converts the records of a block to rows of ``schema.RECORDS``, or of a subset of its columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TYPE_NAMES = tuple(RecordType(int(kind)).name for kind in KNOWN_TYPES)
 
 
 class RecordRows:
-    """The records of a block as columns, each made when it is asked for."""
+    """The records of a block as columns, each computed on demand."""
 
     def __init__(self, partition: int, batches: BatchColumns, records: RecordColumns) -> None:
         self._partition = partition
@@ -40,7 +40,7 @@ class RecordRows:
         self._makers = self._compute_makers()
 
     def make(self, schema: pa.Schema) -> pa.RecordBatch:
-        """All rows with the columns of a schema, which are some of ``schema.RECORDS``."""
+        """All rows with the columns of ``schema``, a subset of ``schema.RECORDS``."""
         arrays = [self._makers[name]() for name in schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -126,7 +126,7 @@ class RecordRows:
 
     @cached_property
     def _type_indices(self) -> Int64Array:
-        """Where a known type is in the table of types."""
+        """The index of known types in the table of types."""
         types = np.where(self._keys.are_known, self._keys.types, 0)
         return np.searchsorted(KNOWN_TYPES, types).astype(np.int64)
 
@@ -158,7 +158,7 @@ class RecordRows:
 
     @cached_property
     def _are_readable(self) -> BoolArray:
-        """Values of known types and versions behind keys that are right."""
+        """Whether the value has a known type and version, and its key is valid."""
         keys, versions = self._keys, self._versions
         right = self._have_version & keys.are_known & ~keys.are_wrong
         return right & (versions >= 0) & (versions <= MAX_VERSIONS[self._type_indices])
@@ -188,7 +188,7 @@ class RecordRows:
         return put_texts(metadata, self._rare.metadata), are_wrong
 
     def _make_topic_id(self) -> pa.Array:
-        """Few topics have many commits, so each id is written out once."""
+        """Few topics have many commits, so each id is formatted once."""
         ids = make_binary(self._records.data, self._commits.topic_ids).dictionary_encode()
         names = [uuid_to_json(topic_id) for topic_id in ids.dictionary.to_pylist()]
         texts = pa.array(names, pa.string()).take(ids.indices)
@@ -262,7 +262,7 @@ class RecordRows:
             decode_key(records.data[start : start + length])
         except CodecError as error:
             return str(error)
-        return "the key is not what its type has"
+        return "the key does not match its type"
 
 
 def _find_rows(mask: BoolArray) -> list[int]:
@@ -273,7 +273,7 @@ def _find_rows(mask: BoolArray) -> list[int]:
 def make_damage_row(
     schema: pa.Schema, partition: int, offset: int, data: bytes, problem: str, detail: str
 ) -> pa.RecordBatch:
-    """The row that stands for bytes which cannot be read."""
+    """The row that reports unreadable bytes."""
     known = {
         "partition": partition,
         "offset": offset,

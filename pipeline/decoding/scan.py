@@ -1,8 +1,8 @@
-"""The batches of a piece of a log, and between them what cannot be read.
+"""Scans part of a log for batches, and for unreadable bytes between them.
 
-Nothing that is wrong ends the walk: bytes of which no batch can be made are given as ``Damage``,
-and the walk goes on with the next batch whose CRC is right. Zeros up to the end are what a broker
-allocated ahead, and no damage.
+The scan does not stop at errors: it reports bytes that are not a batch as ``Damage`` and resumes at
+the next batch with a valid CRC. Zeros up to the end of the file are a broker's preallocation, not
+damage.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from storage.columnar.batch_columns import (
 
 BLOCK_BYTES = 4 << 20
 MAX_BATCH_BYTES = 100 << 20
-"""A batch that claims more is damaged; Kafka's own limit is 1 MiB by default."""
+"""A batch that claims to be larger is damaged; Kafka's default limit is 1 MiB."""
 
 KEPT_BYTES = 64 << 10
-"""So much of what cannot be read is kept."""
+"""How many bytes of damage are kept."""
 
 _MAX_OFFSET_GAP = 1 << 40
 _MAX_CANDIDATES = 10_000
-"""What looks so often like a batch was made to; the rest of it is given up."""
+"""More candidates than this are crafted to look like batches; the rest is then skipped."""
 
 _LOOKED_AHEAD = 4
-"""Batches that are asked whether one before them has the right offset."""
+"""How many following batches may contradict the offset of a batch."""
 
 _LENGTH_END = 12
 _MAGIC = b"\x02"
@@ -44,9 +44,9 @@ _MAGIC_AT = 16
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of which no record can be read: ``problem`` is one of ``schema.BATCH_PROBLEMS``.
+    """Unreadable bytes: ``problem`` is one of ``schema.BATCH_PROBLEMS``.
 
-    ``offset`` is the first that is missing as far as is known, ``data`` the bytes, cut at
+    ``offset`` is the first missing offset as far as is known; ``data`` has the bytes, up to
     ``KEPT_BYTES``.
     """
 
@@ -63,7 +63,7 @@ Piece = BatchColumns | Damage
 
 @dataclass(frozen=True, slots=True)
 class ScanPosition:
-    """A byte at which a batch begins, or will, and the least offset that it can have."""
+    """The byte at which a batch begins, and its lowest possible offset."""
 
     position: int
     next_offset: int
@@ -79,15 +79,15 @@ def scan_batches(
     *,
     start: ScanPosition = _BEGINNING,
 ) -> Iterator[Piece]:
-    """The batches whose first byte is in [begin, end), some MiB at a time, their CRCs checked.
+    """Scan the batches whose first byte is in [begin, end), in blocks of some MiB; check CRCs.
 
-    The walk starts where a batch begins, ``start``, so that parts that are next to each other give
-    every batch once, whatever is damaged.
+    The scan begins at ``start``, where a batch begins, so that adjacent ranges return every batch
+    exactly once, whatever the damage.
     """
     scan = _Scan(source, start)
     limit = source.size if end is None else min(end, source.size)
     while scan.position < min(begin, limit):
-        # Also what is passed over is checked: damage decides where the next batch begins.
+        # Check skipped batches too: damage decides where the next batch begins.
         for _ in scan.take(begin):
             pass
     while scan.position < limit:
@@ -95,7 +95,7 @@ def scan_batches(
 
 
 class _Scan:
-    """``position`` is where the walk has come to, ``_next_offset`` what may come there."""
+    """A scan at ``position``, where a batch has at least the offset ``_next_offset``."""
 
     def __init__(self, source: ByteSource, start: ScanPosition) -> None:
         self.position = start.position
@@ -103,7 +103,7 @@ class _Scan:
         self._next_offset = start.next_offset
 
     def take(self, limit: int) -> Iterator[Piece]:
-        """What begins here and before ``limit``, at least one piece of it."""
+        """Read at least one piece that begins here and before ``limit``."""
         chunk = self._source.read(self.position, min(BLOCK_BYTES, limit - self.position))
         batches = _split(chunk)
         if batches is not None and len(batches.starts) and self._is_good(batches):
@@ -113,7 +113,7 @@ class _Scan:
         yield from self._take_one_by_one(limit)
 
     def _take_one_by_one(self, limit: int) -> Iterator[Piece]:
-        """As ``take``, for a block in which something is unusual."""
+        """As ``take``, for a block with damage or other irregularities."""
         held: list[bytes] = []
         size = 0
         damage: Damage | None = None
@@ -133,7 +133,7 @@ class _Scan:
             yield damage
 
     def _read_batch(self) -> bytes | Damage | None:
-        """The batch that begins here, what is here instead, or ``None`` for zeros to the end."""
+        """The batch that begins here, damage, or ``None`` for zeros to the end."""
         source, start = self._source, self.position
         left = source.size - start
         head = source.read(start, HEADER_SIZE)
@@ -142,14 +142,14 @@ class _Scan:
             self.position = source.size
             return None
         if len(head) < HEADER_SIZE:
-            return self._resume(UNREADABLE_BATCH, f"a batch of which only {left} bytes are there")
+            return self._resume(UNREADABLE_BATCH, f"a batch header is cut off after {left} bytes")
         if head[_MAGIC_AT] in (0, 1):
             detail = f"message format v{head[_MAGIC_AT]}, only v2 can be read"
             return self._resume(UNREADABLE_BATCH, detail)
         if not HEADER_SIZE <= size <= MAX_BATCH_BYTES:
             return self._resume(UNREADABLE_BATCH, f"a batch cannot have {size} bytes")
         if size > left:
-            detail = f"a batch of {size} bytes, of which {left} are there"
+            detail = f"a batch of {size} bytes is cut off after {left} bytes"
             return self._resume(UNREADABLE_BATCH, detail)
         return self._check_batch(source.read(start, size))
 
@@ -190,7 +190,7 @@ class _Scan:
         self._next_offset = int(batches.last_offsets[-1]) + 1
 
     def _resume(self, problem: str, detail: str) -> Damage:
-        """Goes to the next batch whose CRC is right; without any, the rest was cut off."""
+        """Skip to the next batch with a valid CRC; if there is none, the rest was cut off."""
         found = self._find_next(self.position + 1, self._next_offset)
         if found is not None:
             return self._give_up(found - self.position, problem, detail, self._next_offset)
@@ -201,9 +201,10 @@ class _Scan:
     def _has_leapt(
         self, base_offset: int, next_offset: int, end: int, expected: int | None = None
     ) -> bool:
-        """Whether batches after one that ends here have offsets that it has passed over.
+        """Whether batches after one that ends here have offsets that it has skipped.
 
-        No CRC covers the offset of a batch, and a wrong one would make all others come too late.
+        No CRC covers a batch's base offset, and a wrong one would put all later batches out of
+        order.
         """
         expected = self._next_offset if expected is None else expected
         if base_offset == expected:
@@ -223,7 +224,7 @@ class _Scan:
         return False
 
     def _find_next(self, start: int, next_offset: int) -> int | None:
-        """The first place from ``start`` on where a whole batch with a right CRC begins."""
+        """The first position from ``start`` of a whole batch with a valid CRC."""
         candidates = 0
         while window := self._source.read(start, BLOCK_BYTES + HEADER_SIZE):
             found = window.find(_MAGIC, _MAGIC_AT)
@@ -247,7 +248,7 @@ class _Scan:
         return Damage(position, size, offset, problem, f"byte {position}: {detail}", data)
 
     def _may_begin(self, position: int) -> bool:
-        """Whether the log can go on here: it ends, or a batch with a plausible header begins."""
+        """Whether the log may continue here: it ends, or a batch with a plausible header begins."""
         head = self._source.read(position, HEADER_SIZE)
         if not any(head):
             return True
@@ -255,7 +256,7 @@ class _Scan:
         return len(head) == HEADER_SIZE and head[_MAGIC_AT] == 2 and size >= HEADER_SIZE
 
     def _read_header(self, position: int) -> BatchHeader | None:
-        """The header of a batch that lies here whole with its CRC right."""
+        """The header of the batch at a position, if it is whole with a valid CRC."""
         head = self._source.read(position, HEADER_SIZE)
         size = int.from_bytes(head[8:12], "big", signed=True) + _LENGTH_END
         if not HEADER_SIZE <= size <= min(MAX_BATCH_BYTES, self._source.size - position):
@@ -277,7 +278,7 @@ class _Scan:
 
 
 def _split(chunk: bytes) -> BatchColumns | None:
-    """The whole batches that a chunk begins with; ``None`` where one of them is none."""
+    """The whole batches at the start of a chunk; ``None`` if one of them is malformed."""
     try:
         return split_beginning(chunk)
     except CodecError:

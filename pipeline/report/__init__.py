@@ -1,1 +1,1 @@
-"""The tables of a log as one page of HTML that needs nothing else: figures, charts, page."""
+"""Renders the tables of a log as one self-contained HTML page: figures, charts, page."""

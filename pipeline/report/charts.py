@@ -34,7 +34,7 @@ Series = Mapping[str, Sequence[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class ChartText:
-    """What a chart is called, what it shows in a sentence, and what its y axis counts."""
+    """The name and title of a chart, its description in a sentence, and its y axis label."""
 
     name: str
     title: str
@@ -52,7 +52,7 @@ class Axis:
 
 
 def make_duration_axis(durations_ms: Sequence[float]) -> Axis:
-    """From the round duration below the shortest to the one above the longest."""
+    """A y axis from the tick below the shortest duration to the one above the longest."""
     shortest, longest = min(durations_ms, default=1), max(durations_ms, default=1)
     low = max(tick for tick in DURATION_TICKS_MS if tick <= max(1, shortest))
     high = next(tick for tick in DURATION_TICKS_MS if tick > longest)
@@ -60,7 +60,7 @@ def make_duration_axis(durations_ms: Sequence[float]) -> Axis:
 
 
 def name_letter(number: int) -> str:
-    """A, B, …, Z, AA, AB, …: told apart without colours."""
+    """A, B, …, Z, AA, AB, …: labels that work without colours."""
     letters = ""
     number += 1
     while number:
@@ -72,7 +72,7 @@ def name_letter(number: int) -> str:
 def draw_bars(
     words: ChartText, series: Series, start_ms: int, window_ms: int, show: Callable[[float], str]
 ) -> str:
-    """Bars over time, one a window, stacked in the order of the series."""
+    """Bars over time, one per window, stacked in the order of the series."""
     count = max((len(values) for values in series.values()), default=0)
     totals = [sum(values[i] or 0 for values in series.values()) for i in range(count)]
     end_ms = start_ms + count * window_ms
@@ -109,9 +109,9 @@ def draw_lines(
     *,
     is_at_end: bool = False,
 ) -> str:
-    """A line a series, broken where nothing is known; lone points are dots.
+    """One line per series, interrupted where a value is unknown; isolated points are dots.
 
-    A value is drawn in the middle of its window, or, ``is_at_end``, where that ends.
+    A value is drawn in the middle of its window, or, with ``is_at_end``, at its end.
     """
     within = 1.0 if is_at_end else 0.5
     count = max((len(values) for values in series.values()), default=0)
@@ -145,7 +145,7 @@ def draw_histogram(
     counts: Sequence[int],
     marked_ms: Mapping[str, float],
 ) -> str:
-    """How many durations are in which range; the x axis is logarithmic."""
+    """The number of durations in each range; the x axis is logarithmic."""
     x = Scale(edges_ms[0], edges_ms[-1], _LEFT, WIDTH - _RIGHT, is_log=True)
     frame = _Frame(words, 0, 0, max(counts, default=0), show_short, x=x)
     marks = []
@@ -157,7 +157,7 @@ def draw_histogram(
             marks.append(
                 rectangle(left, top, right - left - 1, frame.y.start - top, _colour(0), title)
             )
-    # Names of values that are close to one another stand under one another.
+    # Labels of nearby values are stacked.
     row, last = 0, float("-inf")
     for name, value in marked_ms.items():
         place = x.place(max(value, edges_ms[0]))
@@ -178,7 +178,7 @@ def draw_histogram(
 
 
 def draw_lanes(words: ChartText, lanes: Lanes) -> str:
-    """A lane for each partition; who has it is told by colour and by letter."""
+    """One lane per partition; its owner is shown by colour and letter."""
     height = _TOP + len(lanes.lanes) * (_LANE_HEIGHT + _LANE_GAP) + _BOTTOM
     x = Scale(lanes.start_ms, lanes.end_ms, _LANE_LEFT, WIDTH - _RIGHT)
     bottom = height - _BOTTOM
@@ -213,7 +213,7 @@ def draw_lanes(words: ChartText, lanes: Lanes) -> str:
 
 
 def draw_spark(values: Sequence[float | None], description: str) -> str:
-    """A small line without axes, for a cell of a table; the description has the numbers."""
+    """A small line without axes, for a table cell; the description has the numbers."""
     width, height = 120, 26
     highest = max((value for value in values if value is not None), default=0) or 1
     step = width / max(1, len(values) - 1)
@@ -232,7 +232,7 @@ def draw_spark(values: Sequence[float | None], description: str) -> str:
 
 
 def draw_legend(names: Sequence[str], *, is_line: bool = False) -> str:
-    """What the colours mean."""
+    """The legend of the colours."""
     kind = "key line" if is_line else "key"
     items = [
         element("li", element("span", class_=f"{kind} b{number % COLOURS}"), escape(name))
@@ -277,7 +277,7 @@ class _Frame:
             self._back += _draw_duration_axis(x, bottom)
 
     def finish(self, marks: Sequence[str], names: Sequence[str], *, is_line: bool = False) -> str:
-        """The chart, with a legend where there is more than one name."""
+        """The chart, with a legend if there is more than one name."""
         chart = _wrap(self._words, _HEIGHT, [*self._back, *marks])
         return draw_legend(names, is_line=is_line) + chart if len(names) > 1 else chart
 

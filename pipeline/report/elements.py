@@ -1,4 +1,4 @@
-"""Parts of the page that its sections have in common."""
+"""HTML elements shared by the sections of the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.report.svg import element, escape
 
 _MOST_ROWS = 1_000
-"""Of a table of figures; the others are counted."""
+"""Row limit of a table of figures; further rows are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def make_table(
     *,
     numeric: Sequence[int] = (),
 ) -> str:
-    """The figures of a chart, folded away."""
+    """The figures of a chart as a collapsed table."""
     shown = [
         element("tr", *[make_cell(value, is_number=i in numeric) for i, value in enumerate(row)])
         for row in rows[:_MOST_ROWS]
@@ -56,7 +56,7 @@ def make_table(
 def wrap_table(
     caption: str, columns: Sequence[str], rows: Sequence[str], *, numeric: Sequence[int] = ()
 ) -> str:
-    """A table of rows that are HTML already; it scrolls by itself where it is too wide."""
+    """A table of HTML rows, which scrolls if it is too wide."""
     heads = [
         element("th", escape(name), scope="col", class_="n" if i in numeric else None)
         for i, name in enumerate(columns)
@@ -77,10 +77,10 @@ def make_cell(value: object, *, is_number: bool = False) -> str:
 
 
 def make_head_cell(group_id: str, *more: str) -> str:
-    """The cell that a row is called by; the id may be in letters of any direction."""
+    """The header cell of a row; isolated because the id may be in any writing direction."""
     return element("th", element("bdi", escape(name_group(group_id))), *more, scope="row")
 
 
 def name_group(group_id: str) -> str:
-    """What a group is called on the page: one of them may have no letters in its id."""
+    """The name of a group on the page; an id may be empty."""
     return group_id or "(the empty id)"

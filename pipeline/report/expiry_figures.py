@@ -1,8 +1,9 @@
-"""Which offsets expire when: Kafka's rules for what stands at the end of the log.
+"""Which offsets expire and when, by Kafka's rules, for the offsets at the end of the log.
 
-An offset stays while a member of its group subscribes to its topic. It goes when its retention is
-over: from when a classic group became empty, else from its commit; a commit of an old client that
-names its own end goes then. Sources: Kafka's ``OffsetExpirationCondition`` and its groups.
+An offset does not expire while a member of its group subscribes to its topic. It expires when its
+retention has passed: since the classic group became empty, else since its commit. A commit of an
+old client with an expiry timestamp expires then. Sources: Kafka's ``OffsetExpirationCondition`` and
+its groups.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _EMPTY, _UNSUBSCRIBED, _SIMPLE = "empty", "unsubscribed", "simple"
 
 
 def find_protected(records: DataFrame, generations: DataFrame) -> DataFrame:
-    """Topics by group that members subscribe to; a row with ``everything`` is for all of them.
+    """Subscribed topics by group; a row with ``everything`` stands for all topics.
 
-    As everything counts what a pattern may match, and a classic subscription that cannot be read.
+    A regular expression counts as everything, and so does an unreadable classic subscription.
     """
     members = (
         records.where((col("record_type") == _MEMBER_METADATA) & col("problem").isNull())
@@ -62,7 +63,7 @@ def find_protected(records: DataFrame, generations: DataFrame) -> DataFrame:
 
 
 def find_last_generations(generations: DataFrame) -> DataFrame:
-    """Classic groups that are there in the end, with their last generation."""
+    """Classic groups that exist at the end, with their last generation."""
     values = sql.struct("generation", "protocol_type", "state_since", "members")
     last = generations.groupBy("group_id").agg(sql.max_by(values, "offset").alias("last"))
     return last.where(col("last.generation").isNotNull())
@@ -76,7 +77,7 @@ def compute_expiry(
     retention_ms: int,
     top: int,
 ) -> ExpiryFigures | None:
-    """When which offsets go; ``None`` where there are none."""
+    """The figures of expiring offsets; ``None`` if there are none."""
     window_ms = compute_window_ms(0, retention_ms, _MOST_WINDOWS)
     going = _find_going(latest, records, generations, retention_ms).persist()
     left_ms = col("expires_ms") - lit(end_ms)
@@ -186,7 +187,7 @@ def _explain(reason: str, since_ms: int | None) -> str:
     if reason == _UNSUBSCRIBED:
         return "no member subscribes to the topic"
     if reason == _SIMPLE:
-        return "a group of offsets alone, without members"
+        return "the group has offsets only, and no members"
     if since_ms is None:
         return "no members"
     return f"no members since {show_time(since_ms)}"

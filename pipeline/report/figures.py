@@ -1,6 +1,6 @@
-"""What a report shows, as plain data: no Spark, no HTML. Times are wall ms, durations ms.
+"""The figures of a report as plain data: no Spark, no HTML. Times are wall ms, durations ms.
 
-Each list is the top of its kind; what is left out is counted beside it.
+Each list has the top of its kind; the rest is counted beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ UNKNOWN_CAUSE = "not_in_the_records"
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """The log as a whole. ``groups`` counts by type the groups that are there in the end."""
+    """The log as a whole. ``groups`` counts, by type, the groups that exist at its end."""
 
     path: str
     start_ms: int | None
@@ -26,7 +26,7 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceSeries:
-    """Rebalances in windows of ``window_ms`` from ``start_ms`` on: by cause, how many in each."""
+    """Rebalances per window of ``window_ms`` since ``start_ms``, by cause."""
 
     start_ms: int
     window_ms: int
@@ -34,18 +34,18 @@ class RebalanceSeries:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of rebalances."""
         return sum(sum(counts) for counts in self.by_cause.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """How long rebalances took, from the first epoch to the last member stable at the target.
+    """How long rebalances took, from the first epoch until the last member is stable at the target.
 
     ``counts[i]`` of them took from ``edges_ms[i]`` to before ``edges_ms[i + 1]``. ``p50_ms`` and
-    ``p99_ms`` are a window each, null where nothing converged in it. ``never`` had members all the
-    time and did not come to an end, or was overtaken when the group became empty; ``untimed`` are
-    those of classic groups, of which no record says when they began.
+    ``p99_ms`` are per window, null if nothing converged in it. ``never`` counts rebalances that did
+    not end although the group had members throughout, and those cut short when the group became
+    empty; ``untimed`` those of classic groups, whose records do not tell when they began.
     """
 
     edges_ms: Sequence[float]
@@ -61,7 +61,7 @@ class Convergence:
 
 @dataclass(frozen=True, slots=True)
 class BusyGroup:
-    """A group's rebalances as a whole."""
+    """The rebalances of one group."""
 
     group_id: str
     protocol: str
@@ -73,15 +73,15 @@ class BusyGroup:
     partitions_moved: int
     causes: Mapping[str, int]
     worst_member: str | None
-    """The member behind most of them, where records name one."""
+    """The member that caused most of them, if records name one."""
     worst_member_causes: int
     per_window: Sequence[int]
-    """As many windows as ``RebalanceSeries`` has, joined where they are too many for a cell."""
+    """The windows of ``RebalanceSeries``, merged if they are too many for a cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The first of a list, and what the others come to."""
+    """The first of a list, and the totals of the rest."""
 
     groups: Sequence[BusyGroup]
     other_groups: int
@@ -90,10 +90,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """A partition with a member for a time; ``to_ms`` is null while it lasts."""
+    """An interval in which a member owns a partition; ``to_ms`` is null while it lasts."""
 
     member: int
-    """Its number in ``Lanes.members``."""
+    """Its index in ``Lanes.members``."""
     epoch: int
     from_ms: int
     to_ms: int | None
@@ -101,7 +101,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A partition of a topic, and who had it one after another."""
+    """A partition, and its owners one after another."""
 
     topic: str
     partition: int
@@ -110,7 +110,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Who owned what in one group from ``start_ms`` to ``end_ms``."""
+    """Who owned which partitions of one group from ``start_ms`` to ``end_ms``."""
 
     group_id: str
     start_ms: int
@@ -120,12 +120,12 @@ class Lanes:
     rebalances_ms: Sequence[int]
     other_lanes: int
     earlier_stays: int
-    """Stays that ended before ``start_ms`` and are left out."""
+    """The number of stays omitted because they ended before ``start_ms``."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaggingGroup:
-    """A group at the end of the log, and at its worst."""
+    """A group's lag at the end of the log, and its maximum."""
 
     group_id: str
     lag: int
@@ -138,7 +138,7 @@ class LaggingGroup:
 
 @dataclass(frozen=True, slots=True)
 class LagFigures:
-    """Lag in messages: of the groups that have most of it by windows, of all others in the end."""
+    """Lag in messages: per window for the groups with the most, a total at the end for the rest."""
 
     start_ms: int
     window_ms: int
@@ -146,14 +146,14 @@ class LagFigures:
     other_groups: int
     other_lag: int
     statuses: Mapping[str, int]
-    """Partitions by their status in the last window that they have."""
+    """Partitions by their status in their last window."""
     unknown_partitions: int
-    """Without an end offset, so that nobody knows their lag."""
+    """Partitions whose lag is unknown, because they have no end offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiringGroup:
-    """A group whose offsets go, and why they may."""
+    """A group with expiring offsets, and the reason."""
 
     group_id: str
     offsets: int
@@ -165,9 +165,9 @@ class ExpiringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ExpiryFigures:
-    """Offsets that nothing protects, by when they expire: windows from the end of the log on.
+    """Offsets that may expire, by expiry time: in windows from the end of the log.
 
-    ``overdue`` should be gone by the retention time that was given; the log still has them.
+    ``overdue`` offsets are past the given retention time, but still in the log.
     """
 
     end_ms: int
@@ -177,7 +177,7 @@ class ExpiryFigures:
     overdue: int
     within_day: int
     offsets: int
-    """All offsets that are there in the end."""
+    """All offsets at the end of the log."""
     groups: Sequence[ExpiringGroup]
     other_groups: int
     other_offsets: int
@@ -185,7 +185,7 @@ class ExpiryFigures:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the page shows."""
+    """Everything that the page shows."""
 
     facts: LogFacts
     series: RebalanceSeries
@@ -196,4 +196,4 @@ class Report:
     lag: LagFigures | None
     expiry: ExpiryFigures | None
     unknown_groups: Sequence[str] = field(default=())
-    """Groups that were asked for and that nobody owned anything in."""
+    """Requested groups that never had an owner of a partition."""

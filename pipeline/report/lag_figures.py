@@ -1,4 +1,4 @@
-"""Figures of lag, out of the table of it."""
+"""Figures of lag, from the table ``group_lag``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PLACE = ("group_id", "topic", "partition")
 def compute_lag(
     group_lag: DataFrame, latest: DataFrame, windows: Windows, top: int
 ) -> LagFigures | None:
-    """Where groups are in the end, and the way there; ``None`` where no end offset is known.
+    """The lag of groups at the end and over time; ``None`` if no end offset is known.
 
-    ``latest`` has the offsets that are there in the end: what was deleted has no lag any more.
+    ``latest`` has the offsets that exist at the end: deleted offsets have no lag.
     """
     there = group_lag.join(latest.select(*_PLACE), list(_PLACE), "left_semi")
     last = (
@@ -88,7 +88,7 @@ def _count_statuses(last: DataFrame, groups: Sequence[str]) -> dict[str, Counter
 def _read_series(
     group_lag: DataFrame, groups: Sequence[str], windows: Windows
 ) -> dict[str, list[int | None]]:
-    """Lag at the end of each window; a partition of which a window says nothing keeps its lag."""
+    """The lag at the end of each window; without a new value a partition keeps its last one."""
     rows = (
         group_lag.where(col("group_id").isin(list(groups)))
         .groupBy(*_PLACE, windows.number(col("ts")).alias("window"))
@@ -99,7 +99,7 @@ def _read_series(
     )
     by_place: defaultdict[tuple[str, str, int], dict[int, int]] = defaultdict(dict)
     for row in rows:
-        # A window of the table may begin before the log does.
+        # The table's first window may begin before the log.
         number = max(0, row["window"])
         by_place[row["group_id"], row["topic"], row["partition"]][number] = row["lag"]
     series: dict[str, list[int | None]] = {name: [None] * windows.count for name in groups}

@@ -1,4 +1,4 @@
-"""The sections about offsets: lag, and what is about to expire."""
+"""The sections about offsets: lag and expiry."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _STATUS_WORDS = {
 
 
 def show_lag(lag: LagFigures | None) -> Section:
-    """How far behind groups were; says what is missing where nobody can tell."""
+    """The lag of groups; if no end offsets are known, how to supply them."""
     title = "Lag"
     if lag is None:
         intro = (
-            "Lag is the distance from a committed offset to the end of its partition, and the log "
-            "of groups does not say where that is. Give the end offsets with --end-offsets FILE."
+            "Lag is the distance from a committed offset to the end of its partition, which the "
+            "log of groups does not contain. Give the end offsets with --end-offsets FILE."
         )
         return Section("lag", title, intro, [])
     intro = "Messages from the committed offset to the end of the partition, where that is known."
@@ -46,7 +46,7 @@ def show_lag(lag: LagFigures | None) -> Section:
     words = ChartText(
         "lag-chart",
         "Lag over time",
-        f"Lag in messages at the end of each {window}, of the {len(drawn)} groups with most of it.",
+        f"Lag in messages at the end of each {window}, of the {len(drawn)} groups with most lag.",
         "messages behind",
     )
     rows = [
@@ -71,9 +71,9 @@ def _show_statuses(lag: LagFigures) -> str:
         f"{show_count(count)} {_STATUS_WORDS.get(name, name)}"
         for name, count in sorted(lag.statuses.items(), key=lambda item: -item[1])
     ]
-    text = f"Partitions in the end: {', '.join(parts)}."
+    text = f"Partitions at the end: {', '.join(parts)}."
     if lag.unknown_partitions:
-        text += f" Of {show_count(lag.unknown_partitions)} the end offset is not known."
+        text += f" The end offset of {show_count(lag.unknown_partitions)} is unknown."
     return element("p", escape(text))
 
 
@@ -95,9 +95,7 @@ def _show_lagging(lag: LagFigures) -> str:
         "Partitions",
         "Of these",
     )
-    return wrap_table(
-        "Groups that are furthest behind in the end", columns, rows, numeric=(1, 2, 3, 5)
-    )
+    return wrap_table("Groups furthest behind at the end", columns, rows, numeric=(1, 2, 3, 5))
 
 
 def _show_lagging_group(group: LaggingGroup) -> str:
@@ -124,13 +122,13 @@ def _show_lagging_group(group: LaggingGroup) -> str:
 
 
 def show_expiry(expiry: ExpiryFigures | None) -> Section:
-    """What expires when, and of whom."""
+    """Which offsets expire, when, and of which groups."""
     title = "Offsets about to expire"
     if expiry is None:
         return Section("expiry", title, "The log has no offsets.", [])
     retention = show_duration(expiry.retention_ms)
     intro = (
-        f"Offsets of groups that have no members, or that nobody subscribes to any more, go "
+        f"Offsets of groups without members, or of topics without a subscriber, expire "
         f"{retention} after the group became empty or the offset was committed. Counted from the "
         f"end of the log, {show_time(expiry.end_ms)}."
     )
@@ -141,7 +139,7 @@ def show_expiry(expiry: ExpiryFigures | None) -> Section:
     soon = f"{show_count(expiry.within_day)} expire within a day"
     words = ChartText(
         "expiry-chart",
-        "Offsets by when they expire",
+        "Offsets by expiry time",
         f"{show_count(sum(expiry.counts))} offsets that expire in the {retention} after the end of "
         f"the log; {soon}.",
         f"offsets in {window}",
@@ -161,9 +159,9 @@ def show_expiry(expiry: ExpiryFigures | None) -> Section:
         content.append(
             element(
                 "p",
-                f"{show_count(expiry.overdue)} are overdue: by a retention of {retention} they "
-                "should be gone, so the log ends before they were looked at, or the retention was "
-                "another.",
+                f"{show_count(expiry.overdue)} are overdue: with a retention of {retention} they "
+                "should be gone, so the log ends before the next expiry check, or the retention "
+                "was different.",
                 class_="warn",
             )
         )

@@ -1,4 +1,4 @@
-"""Who held the partitions of a few groups, out of the table of ownership."""
+"""The owners of the partitions of a few groups, from the table ``partition_ownership``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.report.figures import Lane, Lanes, Stay
 _MOST_LANES = 24
 _MOST_STAYS = 400
 _MARGIN = 0.02
-"""Of the time that is shown, before the first change of owner."""
+"""The margin before the first change of owner, as a fraction of the time shown."""
 
 _LANE = ("group_id", "name", "partition")
 
@@ -24,7 +24,7 @@ _LANE = ("group_id", "name", "partition")
 def compute_lanes(
     ownership: DataFrame, rebalances: DataFrame, groups: Sequence[str], end_ms: int
 ) -> list[Lanes]:
-    """The groups of these that ever held something; of each the last changes of some partitions."""
+    """The last changes of owner of some partitions, for those groups that ever had an owner."""
     chosen = ownership.where(col("group_id").isin(list(groups))).withColumn(
         "name", sql.coalesce("topic", "topic_id")
     )
@@ -71,7 +71,7 @@ def compute_lanes(
 
 
 def _find_start(rows: Sequence[Any], stays: int, end_ms: int) -> int:
-    """Where the picture begins: with the first owner, or where all that are shown are known."""
+    """The start of the chart: the first owner, or the time from which all stays are shown."""
     if stays > len(rows):
         return min((row["to_ms"] for row in rows if row["to_ms"] is not None), default=end_ms)
     first = min(row["from_ms"] for row in rows)

@@ -1,6 +1,6 @@
-"""The page: one document with its styles and charts inside, without scripts, that asks for nothing.
+"""The page: one HTML document with inline styles and charts, no scripts and no requests.
 
-A policy in the document forbids whatever would leave it.
+A content security policy in the document forbids requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEGEND_MEMBERS = 12
 
 
 def make_page(report: Report, made: datetime, version: str) -> str:
-    """The whole document; ``made`` is when, in UTC, and ``version`` that of Muster."""
+    """The whole document; ``made`` is its time in UTC, ``version`` that of Muster."""
     sections = (
         show_rebalances(report.series),
         show_convergence(report.convergence),
@@ -43,7 +43,7 @@ def make_page(report: Report, made: datetime, version: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        # A browser would ask for an icon.
+        # Browsers request a favicon otherwise.
         '<link rel="icon" href="data:,">',
         element("title", "Consumer groups: what the log says"),
         element("style", _STYLE.read_text(encoding="utf-8")),
@@ -62,8 +62,7 @@ def make_page(report: Report, made: datetime, version: str) -> str:
         element(
             "footer",
             f"Made {made:%Y-%m-%d %H:%M} UTC by Muster {escape(version)}. All times are UTC. "
-            "What a chart draws is below it as a table; a pointer that rests on a mark is told "
-            "what it is.",
+            "Below each chart is a table of its figures; hover over a mark for its values.",
         ),
     ]
     return (
@@ -91,7 +90,7 @@ def _show_head(report: Report) -> list[str]:
         head.append(
             element(
                 "p",
-                f"Some of the log could not be read and is not in these figures: {escape(counts)}.",
+                f"Unreadable parts of the log are not in these figures: {escape(counts)}.",
                 class_="warn",
             )
         )
@@ -113,7 +112,7 @@ def _show_tiles(report: Report) -> str:
             (
                 "To converge",
                 show_duration(percentiles.get("p50")),
-                f"half of them; 99 of 100 in {show_duration(percentiles.get('p99'))}",
+                f"median; 99th percentile {show_duration(percentiles.get('p99'))}",
             )
         )
     tiles.append(("Never converged", show_count(convergence.never), "of consumer groups"))
@@ -147,11 +146,12 @@ def _count_busy(report: Report) -> str:
 
 def _show_owners(groups: Sequence[Lanes], unknown: Sequence[str]) -> Section:
     intro = (
-        "A lane is a partition, a bar the time for which one member held it, a gap a time in which "
-        "nobody did. Marks above the lanes are rebalances."
+        "A lane is a partition, a bar the time for which one member owned it, a gap a time without "
+        "an owner. Marks above the lanes are rebalances."
     )
     content = [
-        element("p", escape(f"No member of {name_group(name)} held anything.")) for name in unknown
+        element("p", escape(f"No member of {name_group(name)} owned a partition."))
+        for name in unknown
     ]
     for number, lanes in enumerate(groups):
         content += [
@@ -159,15 +159,15 @@ def _show_owners(groups: Sequence[Lanes], unknown: Sequence[str]) -> Section:
             *_show_lanes(number, lanes),
         ]
     if not content:
-        content = [element("p", "No member of any group held a partition.", class_="quiet")]
-    return Section("owners", "Who held what", intro, content)
+        content = [element("p", "No member of any group owned a partition.", class_="quiet")]
+    return Section("owners", "Partition owners", intro, content)
 
 
 def _show_lanes(number: int, lanes: Lanes) -> list[str]:
     words = ChartText(
         f"lanes-{number}",
         f"Owners of the partitions of {lanes.group_id}",
-        f"{len(lanes.lanes)} partitions and {len(lanes.members)} members that held them "
+        f"{len(lanes.lanes)} partitions and {len(lanes.members)} members that owned them "
         f"from {show_time(lanes.start_ms)} to {show_time(lanes.end_ms)}.",
         "partition",
     )
@@ -179,8 +179,8 @@ def _show_lanes(number: int, lanes: Lanes) -> list[str]:
         notes.append(f"{lanes.other_lanes:,} more partitions are left out.")
     if lanes.earlier_stays:
         notes.append(
-            f"From {show_time(lanes.start_ms)} on; {lanes.earlier_stays:,} ownerships that ended "
-            "before are left out."
+            f"Starts at {show_time(lanes.start_ms)}; {lanes.earlier_stays:,} earlier intervals "
+            "are left out."
         )
     rows = [
         (
@@ -195,7 +195,7 @@ def _show_lanes(number: int, lanes: Lanes) -> list[str]:
         for stay in lane.stays
     ]
     table = make_table(
-        f"Who held the partitions of {lanes.group_id}",
+        f"Owners of the partitions of {lanes.group_id}",
         ("Topic", "Partition", "Member", "Epoch", "From", "To"),
         rows,
         numeric=(1, 3),

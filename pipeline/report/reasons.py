@@ -1,4 +1,4 @@
-"""Why a group is among the worst, in words."""
+"""Explains in words why a group is among the worst."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LEAST = 3
 
 
 def explain_busy(group: BusyGroup, usual_ms: int | None) -> str:
-    """What stands out in its rebalances; ``usual_ms`` is the median of all groups."""
+    """What is unusual about its rebalances; ``usual_ms`` is the median of all groups."""
     found = [_explain_causes(group)]
     named = group.worst_member_causes
     if group.worst_member is not None and named >= max(_LEAST, group.rebalances / 2):
-        found.append(f"member {group.worst_member} alone is behind {named:,} of them")
+        found.append(f"member {group.worst_member} alone caused {named:,} of them")
     if group.never:
         found.append(f"{group.never:,} never converged")
     if usual_ms and group.p50_ms is not None and group.p50_ms >= _SLOW * usual_ms:
         times = round(group.p50_ms / usual_ms)
-        found.append(f"half take longer than {show_duration(group.p50_ms)}, {times}× the usual")
+        found.append(f"the median is {show_duration(group.p50_ms)}, {times}× the usual")
     text = "; ".join(part for part in found if part)
     return text[:1].upper() + text[1:]
 

@@ -1,4 +1,4 @@
-"""Figures of rebalances, out of the table of them."""
+"""Figures of rebalances, from the table ``rebalances``."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pipeline.tables.histories.group_state import CLASSIC, CONSUMER
 from pipeline.tables.histories.rebalances import CAUSES
 
 _STEPS_OF_TEN = 5
-"""Bars of the histogram in a power of ten."""
+"""Bars of the histogram per power of ten."""
 
 _SPARK_POINTS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """``count`` windows of ``window_ms`` from ``start_ms`` on, wall ms."""
+    """``count`` windows of ``window_ms`` from ``start_ms`` (wall ms)."""
 
     start_ms: int
     window_ms: int
@@ -38,23 +38,23 @@ class Windows:
 
     @property
     def end_ms(self) -> int:
-        """Where the last one ends."""
+        """The end of the last window."""
         return self.start_ms + self.count * self.window_ms
 
     def number(self, time: Column) -> Column:
-        """The window that a time is in, as a column of Spark."""
+        """The index of the window that contains a time, as a Spark column."""
         since = sql.unix_millis(time) - lit(self.start_ms)
         return sql.floor(since / lit(self.window_ms)).cast("int")
 
 
 def make_windows(start_ms: int, end_ms: int, window_ms: int) -> Windows:
-    """Windows that begin at round times and hold everything from start to end."""
+    """Windows with round start times that cover the range from start to end."""
     first = start_ms // window_ms * window_ms
     return Windows(first, window_ms, (end_ms - first) // window_ms + 1)
 
 
 def compute_series(rebalances: DataFrame, windows: Windows) -> RebalanceSeries:
-    """By cause and window; only causes that there are."""
+    """Rebalances by cause and window, for causes that occur."""
     rows = (
         rebalances.groupBy(windows.number(col("ts")).alias("window"), _cause())
         .count()
@@ -69,7 +69,7 @@ def compute_series(rebalances: DataFrame, windows: Windows) -> RebalanceSeries:
 
 
 def compute_convergence(rebalances: DataFrame, windows: Windows) -> Convergence:
-    """The distribution of times, and their percentiles as a whole and by window."""
+    """The distribution of convergence times, with percentiles over all and per window."""
     took = when(col("duration_ms") < 1, 1).otherwise(col("duration_ms"))
     timed = rebalances.where(col("duration_ms").isNotNull())
     steps = sql.floor(sql.log10(took) * _STEPS_OF_TEN + 1e-9).cast("int")
@@ -106,7 +106,7 @@ def compute_convergence(rebalances: DataFrame, windows: Windows) -> Convergence:
 
 def _fill_steps(found: dict[int, int]) -> tuple[list[float], list[int]]:
     first, last = min(found, default=0), max(found, default=0)
-    # Whole powers of ten, so that there is a tick on both sides.
+    # Whole powers of ten, so that both ends have a tick.
     first = first // _STEPS_OF_TEN * _STEPS_OF_TEN
     last = math.ceil((last + 1) / _STEPS_OF_TEN) * _STEPS_OF_TEN
     numbers = range(first, last + 1)
@@ -138,10 +138,10 @@ def _get(row: Any, name: str) -> int | None:
 def compute_rankings(
     rebalances: DataFrame, types: DataFrame, windows: Windows, top: int
 ) -> tuple[Ranking, Ranking]:
-    """The groups with the most rebalances, and those whose rebalances took longest in all.
+    """The groups with the most rebalances, and those with the longest total convergence time.
 
-    ``types`` has the type of each group that is there in the end; of others the last rebalance
-    says it.
+    ``types`` has the type of each group that exists at the end; for others the last rebalance gives
+    it.
     """
     groups = (
         rebalances.groupBy("group_id")

@@ -1,4 +1,4 @@
-"""The sections about rebalances: how many, how long, of whom and why."""
+"""The sections about rebalances: how many, how long, which groups and why."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from pipeline.report.scales import (
 )
 from pipeline.report.svg import element, escape
 
-_NOTHING = element("p", "There was none.", class_="quiet")
+_NOTHING = element("p", "There were none.", class_="quiet")
 
 
 def show_rebalances(series: RebalanceSeries) -> Section:
-    """How many there were over time, by cause."""
+    """The number of rebalances over time, by cause."""
     window = show_duration(series.window_ms)
     intro = (
-        "Each target of a consumer group and each generation of a classic one, by what the records "
-        "show as its cause."
+        "Target assignments of consumer groups and generations of classic groups, by the cause "
+        "that the records show."
     )
     named = {CAUSE_WORDS.get(cause, cause): counts for cause, counts in series.by_cause.items()}
     if not series.total:
@@ -62,10 +62,10 @@ def show_rebalances(series: RebalanceSeries) -> Section:
 
 
 def show_convergence(convergence: Convergence) -> Section:
-    """How long they took: as a distribution, and over time."""
+    """Convergence times: their distribution, and percentiles over time."""
     intro = (
-        "From the first new group epoch to the moment when every member that was there was stable "
-        "at the target."
+        "From the first new group epoch until every member present was stable at the target "
+        "assignment."
     )
     content: list[str] = []
     if any(convergence.counts):
@@ -78,8 +78,8 @@ def show_convergence(convergence: Convergence) -> Section:
         )
     if convergence.untimed:
         notes.append(
-            f"Of {show_count(convergence.untimed)} rebalances of classic groups no record says "
-            "when they began; they are not in these figures."
+            f"{show_count(convergence.untimed)} rebalances of classic groups are not in these "
+            "figures: no record tells when they began."
         )
     if notes:
         content.append(element("p", escape(" ".join(notes)), class_="quiet"))
@@ -104,9 +104,7 @@ def _show_distribution(convergence: Convergence) -> list[str]:
     ]
     return [
         draw_histogram(words, convergence.edges_ms, convergence.counts, convergence.percentiles_ms),
-        make_table(
-            "Rebalances by the time that they took", ("From", "To", "Count"), rows, numeric=(2,)
-        ),
+        make_table("Rebalances by convergence time", ("From", "To", "Count"), rows, numeric=(2,)),
     ]
 
 
@@ -115,10 +113,10 @@ def _show_times(convergence: Convergence) -> list[str]:
     words = ChartText(
         "convergence-times-chart",
         "Time to converge over time",
-        f"The median and the 99th percentile of what began in each {window}.",
-        f"time to converge of what began in {window}, logarithmic",
+        f"The median and the 99th percentile of rebalances that began in each {window}.",
+        f"time to converge by start in {window}, logarithmic",
     )
-    lines = {"half of them": convergence.p50_ms, "99 of 100": convergence.p99_ms}
+    lines = {"median": convergence.p50_ms, "99th percentile": convergence.p99_ms}
     rows = [
         (
             show_time(convergence.start_ms + i * convergence.window_ms),
@@ -145,8 +143,8 @@ def _show_times(convergence: Convergence) -> list[str]:
 
 
 def show_busiest(ranking: Ranking, convergence: Convergence) -> Section:
-    """Those that rebalance most often."""
-    intro = "The groups with the most rebalances, and what stands out about them."
+    """The groups that rebalance most often."""
+    intro = "The groups with the most rebalances, and what is unusual about them."
     content = _show_ranking(
         "Groups that rebalanced most often",
         ranking,
@@ -158,8 +156,8 @@ def show_busiest(ranking: Ranking, convergence: Convergence) -> Section:
 
 
 def show_slowest(ranking: Ranking, convergence: Convergence) -> Section:
-    """Those that take longest."""
-    intro = "The groups that spent the most time between two settled states, all rebalances added."
+    """The groups with the longest total convergence time."""
+    intro = "The groups with the longest total time to converge, over all rebalances."
     content = _show_ranking(
         "Groups that took longest to converge",
         ranking,
@@ -174,7 +172,7 @@ _COLUMNS = (
     "Group",
     "Rebalances",
     "Over time",
-    "Half within",
+    "Median",
     "Longest",
     "In all",
     "Partitions moved",

@@ -1,4 +1,4 @@
-"""A report of a log: its tables as figures, the figures as a page, the page as one file."""
+"""Makes a report of a log: tables to figures, figures to one HTML file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OFFSETS_ALONE = "of offsets alone"
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What a report shows: the top so many of each list, and the owners of which groups."""
+    """What a report shows: the length of each list, and the groups whose owners are shown."""
 
     top: int = DEFAULT_TOP
     groups: Sequence[str] = ()
@@ -63,10 +63,10 @@ def write_report(
     end_offsets: Sequence[EndOffset] = (),
     tell: Tell = lambda name, rows: None,
 ) -> Report:
-    """Writes the page for a log, or for tables that were written before.
+    """Write the page for a log, or for existing tables.
 
-    ``tables`` is where the tables of a log stay; without it they are gone afterwards. ``out`` is
-    whole, or as it was before. Raises ``SourceError`` where there is neither at the path.
+    ``tables`` is where to keep the tables of a log; by default they are temporary. ``out`` is
+    written atomically. Raise ``SourceError`` if there is neither a log nor tables at ``path``.
     """
     if read_manifest(spark, path) is not None:
         report = compute_report(WrittenTables(spark, path), path, options)
@@ -136,9 +136,9 @@ def compute_report(tables: WrittenTables, path: str, options: ReportOptions) -> 
 
 
 def find_types(epochs: DataFrame, generations: DataFrame) -> DataFrame:
-    """``group_type`` of each group that has a record of its own in the end.
+    """The ``group_type`` of each group that exists at the end.
 
-    Share and streams groups have no table, and are not among them.
+    Share and streams groups are not included, because they have no table.
     """
     last = epochs.groupBy("group_id").agg(
         sql.max_by(sql.struct("group_epoch"), "offset").alias("last")
@@ -151,7 +151,7 @@ def find_types(epochs: DataFrame, generations: DataFrame) -> DataFrame:
 
 
 def _count_groups(types: DataFrame, latest: DataFrame) -> dict[str, int]:
-    """Groups that are there in the end, by type."""
+    """Groups that exist at the end, by type."""
     found = {
         row["group_type"]: row["count"] for row in types.groupBy("group_type").count().collect()
     }

@@ -1,4 +1,4 @@
-"""Axes: where ticks are and what they say. Numbers in, text out."""
+"""Axes of charts: positions and labels of ticks."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ DURATION_TICKS_MS = (
     *(1, 10, 100, SECOND_MS, 10 * SECOND_MS, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 10 * HOUR_MS),
     *(2 * DAY_MS, 20 * DAY_MS, 200 * DAY_MS, 2_000 * DAY_MS, 100_000 * DAY_MS),
 )
-"""On a logarithmic axis."""
+"""Ticks of a logarithmic axis."""
 
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _WINDOWS = 96
-"""So many windows are drawn at most: a bar is then some pixels wide."""
+"""Most windows of a chart, so that bars are some pixels wide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps values from ``low`` to ``high`` to places from ``start`` to ``end``; log or not."""
+    """Maps values from ``low`` to ``high`` to positions from ``start`` to ``end``."""
 
     low: float
     high: float
@@ -40,7 +40,7 @@ class Scale:
     is_log: bool = False
 
     def place(self, value: float) -> float:
-        """Where a value is; what is outside is at the edge."""
+        """The position of a value; values outside are clamped."""
         value = min(max(value, self.low), self.high)
         if self.is_log:
             part = (math.log(value) - math.log(self.low)) / (
@@ -52,7 +52,7 @@ class Scale:
 
 
 def compute_window_ms(start_ms: int, end_ms: int, most: int = _WINDOWS) -> int:
-    """The shortest round window of which there are not more than ``most``."""
+    """The shortest round window that gives at most ``most`` windows."""
     span = max(1, end_ms - start_ms)
     for step in _STEPS_MS:
         if span / step <= most:
@@ -61,19 +61,19 @@ def compute_window_ms(start_ms: int, end_ms: int, most: int = _WINDOWS) -> int:
 
 
 def compute_ticks(high: float, most: int = 5) -> list[float]:
-    """Round numbers from 0 to at least ``high``, not more than ``most`` steps."""
+    """Round numbers from 0 to at least ``high``, in at most ``most`` steps."""
     if high <= 0:
         return [0, 1]
     raw = high / most
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw * (1 - 1e-9))
-    # Counts have no halves.
+    # Counts are whole numbers.
     step = max(step, 1.0)
     return [step * number for number in range(math.ceil(high / step - 1e-9) + 1)]
 
 
 def compute_time_ticks(start_ms: int, end_ms: int, most: int = 8) -> list[int]:
-    """Round times in UTC within a span."""
+    """Round times (UTC) within a range."""
     span = max(1, end_ms - start_ms)
     step = next((step for step in _STEPS_MS if span / step <= most), None)
     if step is None:
@@ -83,7 +83,7 @@ def compute_time_ticks(start_ms: int, end_ms: int, most: int = 8) -> list[int]:
 
 
 def show_time_tick(time_ms: int, ticks: Sequence[int]) -> str:
-    """As much of a time as tells it from its neighbours."""
+    """The part of a time that differs from its neighbours."""
     step = ticks[1] - ticks[0] if len(ticks) > 1 else DAY_MS
     time = to_datetime(time_ms)
     if step >= DAY_MS:
@@ -94,17 +94,17 @@ def show_time_tick(time_ms: int, ticks: Sequence[int]) -> str:
 
 
 def to_datetime(time_ms: int) -> datetime:
-    """In UTC."""
+    """The time in UTC."""
     return datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
 def show_time(time_ms: int | None) -> str:
-    """A time in full, to the second, UTC."""
+    """A full time to the second, in UTC."""
     return "–" if time_ms is None else f"{to_datetime(time_ms):%Y-%m-%d %H:%M:%S}"
 
 
 def show_duration(duration_ms: float | None) -> str:
-    """A duration in the unit that people would say it in."""
+    """A duration in the usual unit for its size."""
     if duration_ms is None:
         return "–"
     if duration_ms < 0:
@@ -116,12 +116,12 @@ def show_duration(duration_ms: float | None) -> str:
 
 
 def show_count(value: float) -> str:
-    """A number in full, with thousands apart."""
+    """A full number with thousands separators."""
     return f"{value:,.0f}"
 
 
 def show_short(value: float) -> str:
-    """A number as a tick has it: 12 k, 3.4 M."""
+    """A number as a tick label: 12 k, 3.4 M."""
     for size, unit in _UNITS:
         if abs(value) >= size:
             return f"{_round(value / size)} {unit}"

@@ -1,4 +1,4 @@
-"""Elements of SVG and HTML as text, with whatever a log may hold made harmless."""
+"""SVG and HTML elements as text; escapes whatever a log may contain."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import html
 import re
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""Characters that no document may have."""
+"""Characters that are invalid in a document."""
 
 _TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Marks that turn the direction of what stands around them."""
+"""Control characters that change the writing direction around them."""
 
 
 def escape(text: object) -> str:
-    """Text as a document may have it; what cannot be shown is a replacement character."""
+    """Escaped text; characters that cannot be shown become a replacement character."""
     shown = _TURNING.sub("\ufffd", _FORBIDDEN.sub("\ufffd", str(text)))
     return html.escape(shown, quote=True)
 
 
 def element(tag: str, /, *content: str, **attributes: object) -> str:
-    """An element around content that is escaped already.
+    """An element around content that is already escaped.
 
-    Attributes are escaped here; a ``_`` in their names is a ``-``, one at the end is left out, and
-    those that are ``None`` too.
+    Attributes are escaped here; in their names ``_`` becomes ``-``, and a trailing ``_`` is
+    dropped. Attributes with the value ``None`` are left out.
     """
     shown = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(_show(value))}"'
@@ -33,7 +33,7 @@ def element(tag: str, /, *content: str, **attributes: object) -> str:
 
 
 def text(x: float, y: float, words: object, **attributes: object) -> str:
-    """A line of text at a place of an image."""
+    """A line of text at a position of an image."""
     return element("text", escape(words), x=x, y=y, **attributes)
 
 
@@ -45,7 +45,7 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
 def rectangle(
     x: float, y: float, width: float, height: float, class_: str, title: str | None = None
 ) -> str:
-    """A rectangle; the title is what a pointer that rests on it is told."""
+    """A rectangle; ``title`` is its tooltip."""
     words = () if title is None else (element("title", escape(title)),)
     return element("rect", *words, x=x, y=y, width=width, height=height, class_=class_)
 

@@ -1,4 +1,4 @@
-"""Tables that a run of ``tables`` has written, read back with the columns that they have."""
+"""Reads tables that a run of ``tables`` has written, with their columns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pipeline.tables.writing import MANIFEST, TableFolder
 
 
 class WrittenTables:
-    """A folder of tables; ``counts`` and ``problems`` are what its manifest says."""
+    """A folder of tables; ``counts`` and ``problems`` are from its manifest."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         content = read_manifest(spark, path)
         if content is None:
-            raise NotALog(f"{path} has no {MANIFEST}: no run of tables has ended there")
+            raise NotALog(f"{path} has no {MANIFEST}: no run of `tables` has finished there")
         self.spark = spark
         self.path = path
         self.counts: dict[str, int] = content["tables"]
@@ -39,12 +39,12 @@ class WrittenTables:
             self._like[name] = spark.createDataFrame([], from_arrow_schema(schema))
 
     def read(self, name: str) -> DataFrame:
-        """A table without the day that its files are parted by."""
+        """A table without its partition column ``date``."""
         return self._folder.read(name, self._like[name]).drop("date")
 
 
 def read_manifest(spark: SparkSession, path: str) -> dict[str, Any] | None:
-    """What a run of ``tables`` says of its tables; ``None`` where none has ended."""
+    """The manifest of a run of ``tables``; ``None`` if no run has finished."""
     context: Any = spark.sparkContext
     hadoop = context._jvm.org.apache.hadoop.fs
     file = hadoop.Path(hadoop.Path(path), MANIFEST)

@@ -1,1 +1,1 @@
-"""``format("grouplog")``: a log of groups as a Spark data source, batch and streaming."""
+"""``format("grouplog")``: a log of groups as a Spark data source, for batches and streams."""

@@ -29,38 +29,38 @@ NAME = "grouplog"
 class GroupLogDataSource(DataSource):
     """A store, a folder of segments or one segment; options are those of Spark's Kafka source.
 
-    A schema that the user gives may name some of the columns: the others are not decoded.
+    A user schema may name a subset of the columns: others are not decoded.
     """
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` takes."""
+        """The name for ``format``."""
         return NAME
 
     def schema(self) -> StructType:
-        """That of the Kafka source, or with ``decode=records`` that of ``schema.RECORDS``."""
+        """The schema of the Kafka source, or of ``schema.RECORDS`` with ``decode=records``."""
         return from_arrow_schema(compute_schema(parse_options(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For batch queries."""
+        """The reader for batch queries."""
         options = parse_options(self.options)
         return GroupLogReader(options, compute_columns(options, schema))
 
     def streamReader(self, schema: StructType) -> GroupLogStreamReader:  # noqa: N802
-        """For streaming queries."""
+        """The reader for streaming queries."""
         options = parse_options(self.options)
         return GroupLogStreamReader(options, compute_columns(options, schema))
 
 
 def compute_schema(options: LogOptions) -> pa.Schema:
-    """All columns that there are with these options."""
+    """All columns available with these options."""
     if options.decode is Decode.RECORDS:
         return RECORDS
     return RAW_WITH_HEADERS if options.include_headers else RAW
 
 
 def compute_columns(options: LogOptions, wanted: StructType) -> pa.Schema:
-    """The columns that Spark asked for, as Arrow has them; raises ``OptionError`` for others."""
+    """The requested columns as an Arrow schema. Raise ``OptionError`` for unknown ones."""
     schema: pa.Schema = to_arrow_schema(wanted, timezone="UTC")
     known = to_arrow_schema(from_arrow_schema(compute_schema(options)), timezone="UTC")
     for field in schema:
@@ -72,7 +72,7 @@ def compute_columns(options: LogOptions, wanted: StructType) -> pa.Schema:
 
 
 class GroupLogReader(DataSourceReader):
-    """Batch queries; conditions on partition, offset and timestamp are answered here."""
+    """Reader for batch queries, with pushdown of filters on partition, offset and timestamp."""
 
     def __init__(self, options: LogOptions, schema: pa.Schema) -> None:
         self._options = options
@@ -80,11 +80,11 @@ class GroupLogReader(DataSourceReader):
         self._pushed = PushedFilters()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """The conditions that Spark still has to look at."""
+        """Accept filters; return those that Spark must still apply."""
         return [condition for condition in filters if not self._pushed.add(condition)]
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task a few MiB of the log, at least one."""
+        """Tasks of some MiB of the log each; at least one."""
         log = open_log(self._options.path)
         try:
             bounds = compute_batch_bounds(log, self._options, self._pushed)

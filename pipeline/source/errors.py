@@ -1,18 +1,18 @@
-"""What a reader of a log raises; each message is one line for people."""
+"""Errors of reading a log; each message is one line."""
 
 from __future__ import annotations
 
 
 class SourceError(Exception):
-    """The log cannot be read as it was asked for."""
+    """The log cannot be read as requested."""
 
 
 class OptionError(SourceError, ValueError):
-    """An option is unknown, or its value cannot be."""
+    """An option is unknown, or its value is invalid."""
 
 
 class NotALog(SourceError):
-    """The path holds neither a store nor segments, or does not exist."""
+    """The path has neither a store nor segments, or does not exist."""
 
 
 class NewerStore(SourceError):
@@ -20,12 +20,12 @@ class NewerStore(SourceError):
 
 
 class MissingConnector(SourceError):
-    """Spark has no source for a path of this kind."""
+    """Spark has no connector for this kind of path."""
 
 
 class DataLoss(SourceError):
-    """Records that were asked for are gone, and ``failOnDataLoss`` is not false."""
+    """Requested records are gone, and ``failOnDataLoss`` is not false."""
 
 
 class LogReplaced(SourceError):
-    """A file became another one between its planning and its reading; trying again helps."""
+    """A file was replaced between planning and reading; a retry helps."""

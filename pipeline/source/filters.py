@@ -1,4 +1,4 @@
-"""Conditions that Spark pushes down, as bounds: on partition, offset and timestamp."""
+"""Spark's pushed filters on partition, offset and timestamp, as bounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MS = timedelta(milliseconds=1)
 
 
 class PushedFilters:
-    """What all conditions together leave; ``add`` takes them one by one."""
+    """The conjunction of filters; ``add`` takes them one by one."""
 
     def __init__(self) -> None:
         self.bounds = Bounds()
@@ -33,12 +33,12 @@ class PushedFilters:
         self._named: set[int] | None = None
 
     def has_partition(self, partition: int) -> bool:
-        """Whether records of a partition can be wanted."""
+        """Whether the filters may match records of a partition."""
         named = self._named is None or partition in self._named
         return named and self._partitions.holds_offset(partition)
 
     def add(self, condition: Filter) -> bool:
-        """Whether rows that the condition does not want will not be given."""
+        """Add a filter; return whether the source applies it fully."""
         match getattr(condition, "attribute", None):
             case ("partition",):
                 return self._add_partition(condition)
@@ -91,12 +91,12 @@ class PushedFilters:
             case _:
                 return False
         self.bounds = self.bounds.intersect(bounds)
-        # With ``<=>`` Spark does not ask that there is a time, which what cannot be read has not.
+        # ``<=>`` does not imply a timestamp, and rows of unreadable bytes have none.
         return not isinstance(condition, EqualNullSafe)
 
 
 def _compute_whole(condition: Filter) -> Bounds | None:
-    """The bounds of a condition on whole numbers; ``None`` for those that are none."""
+    """The bounds of a condition on whole numbers; ``None`` for other conditions."""
     value: Any = getattr(condition, "value", None)
     if type(value) is not int:
         return None

@@ -1,4 +1,4 @@
-"""What a stream has read, or is to read, that its log no longer has."""
+"""Detects records that a stream has read, or is to read, and that its log no longer has."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pipeline.source.stream_offset import StreamOffset
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """``detail`` says what became of a partition; ``goes_on`` is ``None`` where it is gone."""
+    """``detail`` says what happened; ``goes_on`` is the next offset, ``None`` if there is none."""
 
     detail: str
     goes_on: int | None
 
 
 def find_losses(log: GroupLog, known: StreamOffset) -> dict[int, Loss]:
-    """By partition: where the log is not the one that was read up to these offsets.
+    """Losses by partition: where the log differs from the one read up to these offsets.
 
-    A log of another name is another from the beginning, so that nothing else is looked at.
+    A log with another identity differs from the start, so nothing else is compared.
     """
     identity = log.identity
     other = f"the log is {identity}, not {known.log}" if is_other(identity, known.log) else None

@@ -1,4 +1,4 @@
-"""Where a query begins and ends in each partition, from its options and what is there."""
+"""The start and end of a query in each partition, from its options and the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.source.options import EARLIEST, LATEST, LogOptions, Offsets
 def compute_batch_bounds(
     log: GroupLog, options: LogOptions, pushed: PushedFilters
 ) -> list[tuple[int, Bounds]]:
-    """What a batch query reads of each partition; the end of the log is left open."""
+    """The bounds of a batch query in each partition; the end of the log stays open."""
     _check_named(log, options)
     found = []
     for partition in log.partitions:
@@ -29,7 +29,7 @@ def compute_batch_bounds(
 
 
 def compute_start(log: GroupLog, options: LogOptions, partition: int, default: Offsets) -> int:
-    """The first offset that is wanted; raises ``OptionError`` and ``DataLoss``."""
+    """The first requested offset. Raise ``OptionError`` and ``DataLoss``."""
     if options.starting_timestamp_ms is not None:
         return _compute_start_by_time(log, options, partition, options.starting_timestamp_ms)
     is_batch = default.default == EARLIEST
@@ -52,13 +52,13 @@ def compute_start(log: GroupLog, options: LogOptions, partition: int, default: O
 
 
 def check_loss(options: LogOptions, what: str) -> None:
-    """Raises ``DataLoss`` unless that is wanted otherwise."""
+    """Raise ``DataLoss`` unless ``failOnDataLoss`` is false."""
     if options.fail_on_data_loss:
-        raise DataLoss(f"{what}; failOnDataLoss=false goes on with what is there")
+        raise DataLoss(f"{what}; use failOnDataLoss=false to continue with the existing records")
 
 
 def limit_offsets(starts: Mapping[int, int], ends: Mapping[int, int], most: int) -> dict[int, int]:
-    """Ends that together allow so many offsets, shared by how many each partition has."""
+    """Ends with at most ``most`` offsets in total, shared in proportion to the available ones."""
     waiting = {partition: end - starts[partition] for partition, end in ends.items()}
     total = sum(waiting.values())
     if total <= most:
@@ -76,8 +76,8 @@ def _compute_start_by_time(log: GroupLog, options: LogOptions, partition: int, w
     if options.is_latest_without_match:
         return log.end(partition)
     raise OptionError(
-        f"partition {partition} has no record from startingTimestamp {wall_ms} on; "
-        "startingOffsetsByTimestampStrategy=latest begins at its end"
+        f"partition {partition} has no record at or after startingTimestamp {wall_ms}: use "
+        "startingOffsetsByTimestampStrategy=latest to begin at its end"
     )
 
 
@@ -97,7 +97,7 @@ def _check_named(log: GroupLog, options: LogOptions) -> None:
 
 
 def check_partitions(log: GroupLog, named: Sequence[int]) -> None:
-    """Raises ``OptionError`` for partitions that are not there."""
+    """Raise ``OptionError`` for partitions that do not exist."""
     missing = sorted(set(named) - set(log.partitions))
     if missing:
-        raise OptionError(f"partition {missing[0]} is not there")
+        raise OptionError(f"partition {missing[0]} does not exist")

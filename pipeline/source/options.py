@@ -12,7 +12,7 @@ from pipeline.schema import TOPIC
 from pipeline.source.errors import OptionError
 
 EARLIEST, LATEST = -2, -1
-"""What Kafka's JSON of offsets has for the beginning and the end."""
+"""Kafka's numbers for the beginning and the end in JSON offsets."""
 
 _NAMES = (
     "path",
@@ -28,11 +28,11 @@ _NAMES = (
 )
 _KNOWN = {name.lower(): name for name in _NAMES}
 _OF_KAFKA = {"subscribe", "subscribepattern", "assign", "groupidprefix"}
-"""What says where Kafka's topic is, and has no meaning for a path."""
+"""Options that locate Kafka's topic, which are ignored for a path."""
 
 
 class Decode(Enum):
-    """What a row is: a record as Kafka's source has it, or all that its bytes say."""
+    """The contents of a row: a record as in Kafka's source, or all of its fields."""
 
     RAW = "raw"
     RECORDS = "records"
@@ -40,19 +40,19 @@ class Decode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Where to begin or to end: ``EARLIEST``, ``LATEST`` or an offset, some by partition."""
+    """The start or end of a query: ``EARLIEST``, ``LATEST`` or an offset, with exceptions."""
 
     default: int
     by_partition: Mapping[int, int] = field(default_factory=dict)
 
     def of(self, partition: int) -> int:
-        """The one of a partition."""
+        """The offset for a partition."""
         return self.by_partition.get(partition, self.default)
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options, checked; ``None`` is where nothing was said."""
+    """The validated options; ``None`` for those not given."""
 
     path: str
     decode: Decode = Decode.RAW
@@ -67,17 +67,17 @@ class LogOptions:
 
 
 def parse_options(options: Mapping[str, str]) -> LogOptions:
-    """Raises ``OptionError``; names count without their case, as everywhere in Spark."""
+    """Parse options, whose names ignore case, as everywhere in Spark. Raise ``OptionError``."""
     given = {name.lower(): value for name, value in options.items()}
     for name in given:
         if name not in _KNOWN and name not in _OF_KAFKA and not name.startswith("kafka."):
-            raise OptionError(f"option {name} is unknown: there are {', '.join(_NAMES)}")
+            raise OptionError(f"option {name} is unknown: use one of {', '.join(_NAMES)}")
     if not given.get("path"):
         raise OptionError("option path is missing: a store, a folder of segments, or a segment")
     strategy = given.get("startingoffsetsbytimestampstrategy", "error")
     if strategy not in ("error", "latest"):
         raise OptionError(
-            f"startingOffsetsByTimestampStrategy is error or latest, not {strategy!r}"
+            f"startingOffsetsByTimestampStrategy must be error or latest, not {strategy!r}"
         )
     return LogOptions(
         given["path"],
@@ -97,7 +97,7 @@ def _parse_decode(value: str) -> Decode:
     try:
         return Decode(value)
     except ValueError:
-        raise OptionError(f"decode is raw or records, not {value!r}") from None
+        raise OptionError(f"decode must be raw or records, not {value!r}") from None
 
 
 def _parse_number(name: str, given: Mapping[str, str], least: int) -> int | None:
@@ -109,7 +109,7 @@ def _parse_number(name: str, given: Mapping[str, str], least: int) -> int | None
     except ValueError:
         number = least - 1
     if number < least or number >= 1 << 63:
-        raise OptionError(f"{name} is a whole number from {least} on, not {value!r}")
+        raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
     return number
 
 
@@ -118,7 +118,7 @@ def _parse_flag(name: str, given: Mapping[str, str], *, default: bool) -> bool:
     if value is None:
         return default
     if value.lower() not in ("true", "false"):
-        raise OptionError(f"{name} is true or false, not {value!r}")
+        raise OptionError(f"{name} must be true or false, not {value!r}")
     return value.lower() == "true"
 
 
@@ -140,7 +140,7 @@ def _parse_offsets(name: str, given: Mapping[str, str]) -> Offsets | None:
 def _parse_partitions(name: str, text: str) -> dict[int, int]:
     wanted = f'{{"{TOPIC}":{{"0":23,"1":-1}}}}'
     words = "earliest, latest or" if name == "startingOffsets" else "latest or"
-    wrong = OptionError(f"{name} is {words} JSON such as {wanted}, not {text!r}")
+    wrong = OptionError(f"{name} must be {words} JSON such as {wanted}, not {text!r}")
     try:
         parsed: Any = json.loads(text)
     except ValueError:

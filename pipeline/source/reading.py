@@ -1,4 +1,4 @@
-"""A path as a log, and slices of it as Arrow."""
+"""Opens a path as a log, and reads slices of it as Arrow."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from storage.folder.store_folder import find_store
 
 
 def open_log(path: str) -> GroupLog:
-    """Opens what is at a path: a store, a data folder, segments. Raises ``SourceError``."""
+    """Open the store, data folder or segments at a path. Raise ``SourceError``."""
     found = find_path(path)
     store = find_store(found)
     return SegmentLog(found) if store is None else StoreLog(store)
 
 
 def find_notes(path: str) -> tuple[str, ...]:
-    """Lines about what is at a path and is worth knowing, but no error; as ``open_log`` raises.
+    """Notes about the log at a path that are not errors; raises like ``open_log``.
 
-    None of what is no path of this machine.
+    There are none for a path of another system.
     """
     if is_of_other_system(path):
         return ()
@@ -47,7 +47,7 @@ def read_slices(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of slices, with the columns of the schema.
 
-    Of Kafka's columns none says that bytes cannot be read, so that this is ``DataLoss`` there,
+    The Kafka source has no column for damage, so with ``decode=raw`` damage raises ``DataLoss``
     unless ``failOnDataLoss`` is false.
     """
     for part in slices:
@@ -65,7 +65,7 @@ def read_slices(
             elif options.fail_on_data_loss and part.bounds.holds_offset(found.offset):
                 raise DataLoss(
                     f"partition {part.partition}, offset {found.offset}: {found.detail}; "
-                    "failOnDataLoss=false goes on behind it"
+                    "use failOnDataLoss=false to skip it"
                 )
 
 

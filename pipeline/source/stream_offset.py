@@ -1,8 +1,8 @@
-"""Where a stream is, as its checkpoint has it: the next offsets, and what it has read last.
+"""The offset of a stream in its checkpoint: the next offsets, and marks of what it has read.
 
-The offsets are written as Spark's Kafka source writes them, ``{"__consumer_offsets": {"0": 12}}``.
-``log`` beside them names the log, where something does, and ``read`` has a mark for each partition:
-its number, and the fields of ``Mark``.
+The offsets have the format of Spark's Kafka source, ``{"__consumer_offsets": {"0": 12}}``. ``log``
+identifies the log, if anything does, and ``read`` has a mark for each partition: its number, and
+the fields of ``Mark``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StreamOffset:
     marks: Mapping[int, Mark] = field(default_factory=dict)
 
     def write(self) -> JsonOffset:
-        """As JSON; the same offset is always the same text, for Spark compares texts."""
+        """As JSON; equal offsets give equal text, because Spark compares the text."""
         found = write_offsets(self.offsets)
         if self.log is not None:
             found[_LOG] = self.log
@@ -39,12 +39,12 @@ class StreamOffset:
 
 
 def write_offsets(offsets: Mapping[int, int]) -> JsonOffset:
-    """Offsets alone, as the Kafka source writes them."""
+    """Offsets alone, in the format of the Kafka source."""
     return {TOPIC: {str(partition): offset for partition, offset in sorted(offsets.items())}}
 
 
 def read_offset(content: JsonOffset) -> StreamOffset:
-    """What a checkpoint says; one of before marks were kept has offsets alone."""
+    """Parse a checkpoint's offset; those of versions without marks have offsets alone."""
     return StreamOffset(
         {int(partition): offset for partition, offset in content[TOPIC].items()},
         content.get(_LOG),

@@ -1,8 +1,8 @@
-"""Streaming queries over a log: micro-batches between offsets, which a restart reads alike.
+"""Streaming queries over a log: micro-batches between offsets, which restarts read identically.
 
-With its offsets a stream keeps what it has read last, and asks before each micro-batch whether the
-log still has it: a log that was cut, trimmed, or replaced by another one is ``DataLoss``, or with
-``failOnDataLoss=false`` a row that says so, and the stream goes on with what is there.
+A stream keeps marks of the last records read with its offsets, and checks before each micro-batch
+that the log still has them: a truncated, trimmed or replaced log is ``DataLoss``, or, with
+``failOnDataLoss=false``, a row that reports it, after which the stream continues.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from pipeline.source.stream_offset import JsonOffset, StreamOffset, read_offset,
 
 
 class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads up to what was durable, or whole in its file, when a micro-batch was planned."""
+    """Reads up to what was durable, or complete in its file, when a micro-batch was planned."""
 
     def __init__(self, options: LogOptions, schema: pa.Schema) -> None:
         if options.ending_offsets is not None:
-            raise OptionError("endingOffsets is for batch queries alone")
+            raise OptionError("endingOffsets is only for batch queries")
         self._options = options
         self._schema = schema
         self._log: GroupLog | None = None
@@ -43,7 +43,7 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: dict[int, int] = {}
 
     def initialOffset(self) -> JsonOffset:  # noqa: N802
-        """Where a query without a checkpoint begins: at the end, unless options say otherwise."""
+        """The start of a query without a checkpoint: the end of the log, unless options differ."""
         log = self._reopen()
         named = self._options.starting_offsets
         check_partitions(log, () if named is None else tuple(named.by_partition))
@@ -55,16 +55,16 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(starts, log.identity, _find_marks(log, {}, starts, {})).write()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """``maxOffsetsPerTrigger``."""
+        """The limit ``maxOffsetsPerTrigger``."""
         most = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remembers the ends that the query goes up to."""
+        """Record the ends up to which the query reads."""
         self._target = self._find_ends()
 
     def latestOffset(self, start: JsonOffset, limit: ReadLimit) -> JsonOffset:  # noqa: N802
-        """Where the next micro-batch ends; before what it begins at where the log was cut."""
+        """The end of the next micro-batch; before its start if the log was truncated."""
         known = read_offset(start)
         ends = self._find_ends()
         log = self._open()
@@ -76,7 +76,7 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starts = _compute_starts(log, known, losses, ends)
         reachable = {partition: max(ends[partition], begin) for partition, begin in starts.items()}
         if isinstance(limit, ReadMaxRows) and _exceeds(starts, reachable, limit.max_rows):
-            # Compaction may have taken so much that micro-batch after micro-batch were empty.
+            # Skip gaps of compaction, which could leave many micro-batches empty.
             begins = {
                 partition: log.find_next(partition, begin, reachable[partition])
                 for partition, begin in starts.items()
@@ -90,16 +90,16 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(offsets, identity, _find_marks(log, starts, offsets, marks)).write()
 
     def reportLatestOffset(self) -> JsonOffset | None:  # noqa: N802
-        """Up to where there was something when the last micro-batch was planned."""
+        """The ends when the last micro-batch was planned."""
         return write_offsets(self._latest) if self._latest else None
 
     def partitions(self, start: JsonOffset, end: JsonOffset) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch, of which the first says what is lost."""
+        """The tasks of a micro-batch; the first one reports losses."""
         log = self._open()
         known, planned = read_offset(start), read_offset(end)
         losses = self._find_losses(log, known)
         if self._options.fail_on_data_loss:
-            # The log may have been cut since the micro-batch was planned, as before a restart.
+            # The log may have been truncated since the micro-batch was planned (before a restart).
             self._find_losses(log, planned)
         ends = {part: planned.offsets[part] for part in log.partitions if part in planned.offsets}
         starts = _compute_starts(log, known, losses, ends)
@@ -120,13 +120,13 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_slices(partition.slices, self._options, self._schema)
 
     def stop(self) -> None:
-        """Lets go of the log."""
+        """Close the log."""
         if self._log is not None:
             self._log.close()
             self._log = None
 
     def _find_losses(self, log: GroupLog, known: StreamOffset) -> dict[int, Loss]:
-        """Raises ``DataLoss`` for the first, unless that is wanted otherwise."""
+        """Raise ``DataLoss`` for the first loss, unless ``failOnDataLoss`` is false."""
         losses = find_losses(log, known)
         for loss in losses.values():
             check_loss(self._options, f"{self._options.path}: {loss.detail}")
@@ -154,7 +154,7 @@ def _exceeds(starts: Mapping[int, int], ends: Mapping[int, int], most: int) -> b
 def _compute_starts(
     log: GroupLog, known: StreamOffset, losses: Mapping[int, Loss], ends: Mapping[int, int]
 ) -> dict[int, int]:
-    """Partitions that are new begin at their beginning, others where the log allows it."""
+    """New partitions start at their beginning, others where the log continues."""
     starts = {}
     for partition in ends:
         loss = losses.get(partition)
@@ -169,7 +169,7 @@ def _find_marks(
     ends: Mapping[int, int],
     known: Mapping[int, Mark],
 ) -> dict[int, Mark]:
-    """What will have been read last; as before where there is no record to be read."""
+    """The marks at these ends; unchanged for partitions without a new record."""
     found = {}
     for partition, end in ends.items():
         if partition not in log.partitions:

@@ -1,1 +1,1 @@
-"""Tables of what the groups did, made from the records of their log."""
+"""Tables of the history of groups, computed from the records of their log."""

@@ -1,4 +1,4 @@
-"""Committed offsets: every commit with its fate, and what stands in the end."""
+"""Committed offsets: every commit with its outcome, and the current ones at the end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _KEY = ("log_partition", "group_id", "topic", "partition")
 
 
 def compute_offset_commits(records: DataFrame) -> DataFrame:
-    """Every record of an offset, deletions among them.
+    """Every offset record, including deletions.
 
-    ``transaction`` is null for plain commits and deletions, else what became of the transaction;
-    ``effective_offset`` and ``effective_ts`` say since where in the log, and since when, the commit
-    counts: a plain one at once, one of a transaction from its marker on.
+    ``transaction`` is the outcome of the record's transaction, null for plain commits and
+    deletions. ``effective_offset`` and ``effective_ts`` are the log offset and time from which the
+    commit is visible: its own, or for a transactional commit those of its marker.
     """
     usable = records.where(col("problem").isNull() | col("key").isNotNull())
     is_commit = col("type_id").isin(*_OFFSET_TYPES) & col("topic").isNotNull()
@@ -81,9 +81,10 @@ def _commit_columns() -> list[Column]:
 
 
 def compute_latest_offsets(commits: DataFrame) -> DataFrame:
-    """What is committed in the end: of each partition the visible write with the highest offset.
+    """The committed offsets at the end: for each partition the visible write with the highest
+    offset.
 
-    A commit of a transaction counts at its own place in the log, not at its marker's.
+    A transactional commit is ordered by its own log offset, not by its marker's.
     """
     values = [name for name in commits.columns if name not in _KEY]
     latest = sql.max_by(sql.struct(*values), col("offset")).alias("latest")
@@ -97,11 +98,11 @@ def compute_latest_offsets(commits: DataFrame) -> DataFrame:
 
 
 def compute_offset_lives(commits: DataFrame) -> DataFrame:
-    """From the first commit of a partition to its deletion, again and again.
+    """The lives of offsets, each from the first commit of a partition to its deletion.
 
-    ``born_offset`` is where the log first has a visible commit, ``born`` the batch and the time of
-    that, ``deleted_offset`` null while the offset is there. A life that was deleted before it was
-    visible is none.
+    ``born_offset`` is where the log first has a visible commit, ``born`` its batch and time;
+    ``deleted_offset`` is null while the offset exists. A life that is deleted before it is visible
+    does not count.
     """
     in_order = Window.partitionBy(*_KEY).orderBy("offset")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -133,8 +134,8 @@ def compute_offset_lives(commits: DataFrame) -> DataFrame:
 
 
 def compute_topic_names(commits: DataFrame) -> DataFrame:
-    """The name of each topic id that a commit has carried."""
-    # A maximum first: the latest name is a string, which Spark would sort all commits for.
+    """The name of each topic id in a commit."""
+    # Take a maximum first: for the latest name, a string, Spark would sort all commits.
     pairs = (
         commits.where(col("topic_id").isNotNull())
         .groupBy("topic_id", "topic")

@@ -1,4 +1,4 @@
-"""End offsets of topics at some times: from a file, so that lag can be told."""
+"""Reads end offsets of topics from a file, for the computation of lag."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 
 class EndOffsetsError(ValueError):
-    """A file that holds no end offsets; the message says where, and what is expected."""
+    """The file has no valid end offsets; the message says where, and what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndOffset:
-    """Where a partition of a topic ended at a time."""
+    """The end offset of a partition at a time."""
 
     topic: str
     partition: int
@@ -28,8 +28,8 @@ def read_end_offsets(path: Path, default_time: datetime) -> list[EndOffset]:
     """End offsets from a file of JSON lines, or of one JSON object.
 
     A line is ``{"topic": "t", "partition": 0, "end_offset": 12, "ts": "2026-01-31T12:00:00Z"}``;
-    the object ``{"t": {"0": 12}}``. Without ``ts``, which may also be in milliseconds, it is the
-    default time.
+    the object is ``{"t": {"0": 12}}``. ``ts`` may also be in ms; without it, ``default_time``
+    applies.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def read_end_offsets(path: Path, default_time: datetime) -> list[EndOffset]:
         whole = json.loads(text)
     except json.JSONDecodeError:
         return list(_read_lines(path, text, default_time))
-    # A topic may have the name topic.
+    # A topic may be named "topic".
     if isinstance(whole, dict) and not isinstance(whole.get("topic", {}), dict):
         return [_read_line(path, 1, whole, default_time)]
     return list(_read_object(path, whole, default_time))
@@ -73,15 +73,13 @@ def _read_object(path: Path, whole: Any, default_time: datetime) -> Iterator[End
             for partition, end_offset in partitions.items():
                 yield _make(topic, partition, end_offset, default_time)
     except (AttributeError, TypeError, ValueError, OverflowError):
-        raise EndOffsetsError(
-            f'{path}: expected {{"topic": {{"0": 12}}}}, or a line each'
-        ) from None
+        raise EndOffsetsError(f'{path}: expected {{"topic": {{"0": 12}}}}, or JSON lines') from None
 
 
 def _make(topic: str, partition: Any, end_offset: Any, time: datetime) -> EndOffset:
     found = EndOffset(topic, int(partition), int(end_offset), time)
     if not (0 <= found.partition < 1 << 31 and 0 <= found.end_offset < 1 << 63):
-        raise ValueError(f"{found} is no place in a topic")
+        raise ValueError(f"{found} is not a partition and offset of a topic")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Two folders in each other's place at once, so that whoever looks finds one of them."""
+"""Exchanges two folders atomically, so that readers always find one of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _RENAME_EXCHANGE = 2
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Whether they were exchanged: not by every system, nor on every file system.
+    """Exchange the folders; false if the system or file system cannot.
 
-    A folder cannot be renamed over another one, and between two renames there is none.
+    A folder cannot be renamed onto another, and between two renames there would be none.
     """
     libc = ctypes.CDLL(None)
     rename = getattr(libc, "renameat2", None)

@@ -1,8 +1,8 @@
 """A live ``__consumer_offsets`` as a log, through Spark's own Kafka source.
 
-It needs Spark's connector (``--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION``).
-Only what is committed is read. Which records were written at once no consumer is told: those of a
-partition that follow one another and have the same time are taken for one write.
+Requires Spark's connector (``--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION``).
+Reads committed records only. A consumer does not see which records were written atomically:
+consecutive records of a partition with the same timestamp are taken for one write.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pipeline.source.errors import MissingConnector, NotALog
 SCHEME = "kafka://"
 
 _ASKS_A_CONSUMER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-"""Asked through an admin client, which is Spark's default, a cluster's internal topics have no
-partitions for Spark: a read of this one then finds nothing, and says nothing."""
+"""With an admin client, Spark's default, Spark sees no partitions of a cluster's internal topics:
+reading this one would silently find nothing."""
 
 
 def is_kafka(path: str) -> bool:
@@ -34,8 +34,7 @@ def is_kafka(path: str) -> bool:
 def read_kafka_records(spark: SparkSession, path: str) -> DataFrame:
     """Every committed record of the topic, with the columns of ``schema.RECORDS``.
 
-    Raises ``MissingConnector`` where Spark has no Kafka source, and ``NotALog`` where the topic has
-    no record.
+    Raise ``MissingConnector`` if Spark has no Kafka source, and ``NotALog`` if the topic is empty.
     """
     spark.conf.set(_ASKS_A_CONSUMER, "true")
     reader = spark.read.format("kafka").option("subscribe", TOPIC)
@@ -64,7 +63,7 @@ def decode_kafka_frame(rows: DataFrame) -> DataFrame:
                 yield from decode_kafka_rows(batch)
 
     records = rows.select(*KAFKA_COLUMNS).mapInArrow(decode, from_arrow_schema(RECORDS))
-    # Neighbours alone: a clock that goes back has the times of writes long before once more.
+    # Compare neighbours only: after a clock goes back, earlier timestamps recur.
     in_order = Window.partitionBy("partition").orderBy("offset")
     goes_on = sql.col("timestamp").eqNullSafe(sql.lag("timestamp").over(in_order))
     first = sql.when(goes_on & sql.lag("offset").over(in_order).isNotNull(), None)

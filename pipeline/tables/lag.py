@@ -1,4 +1,4 @@
-"""Lag of groups by windows of time, and groups that rebalance too often."""
+"""Lag of groups per time window, and groups that rebalance too often."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def make_end_offsets(spark: SparkSession, found: list[EndOffset]) -> DataFrame:
 def compute_group_lag(
     commits: DataFrame, end_offsets: DataFrame, window: str = LAG_WINDOW
 ) -> DataFrame:
-    """A row for each partition of a group and window that has a commit, or an end offset.
+    """A row for each partition of a group in each window with a commit or an end offset.
 
-    ``lag`` is in messages, at the end of the window; ``lag_seconds`` how long ago the end of the
-    partition was where the group is, between two known end offsets by a straight line. Both are
-    null where end offsets do not tell. ``commit_rate`` is in commits a second.
+    ``lag`` is in messages, at the end of the window. ``lag_seconds`` is the time since the
+    partition's end was at the committed offset, interpolated linearly between two known end
+    offsets. Both are null if unknown. ``commit_rate`` is in commits per second.
     """
     in_order = Window.partitionBy(*_KEY).orderBy("window_start")
     lags = (
@@ -85,14 +85,14 @@ def compute_group_lag(
 
 
 def _compute_windows(commits: DataFrame, end_offsets: DataFrame, window: str) -> DataFrame:
-    """What is committed and where the partition ends, as known at the end of each window.
+    """The committed offset and the end offset known at the end of each window.
 
-    What is committed is the write with the highest offset in the log of those that are effective,
-    as for OffsetFetch: one that becomes effective below another (the commit of a transaction whose
-    marker is late, or by a clock that went back) changes nothing, and is left out.
+    As in OffsetFetch, the effective write with the highest log offset counts: one that becomes
+    effective later at a lower offset (of a transaction with a late marker, or after a clock went
+    back) is ignored.
 
-    Nearly every commit has a window of its own, so that aggregating would make as many rows again:
-    commits and ends are sorted once, by partition and time, and all is told in that order.
+    Nearly every commit is alone in its window, so aggregating would give as many rows: instead
+    commits and ends are sorted once, by partition and time, and evaluated in that order.
     """
     visible = commits.where(col("effective_ts").isNotNull())
     is_commit = ~col("is_tombstone")
@@ -117,7 +117,7 @@ def _compute_windows(commits: DataFrame, end_offsets: DataFrame, window: str) ->
         .join(by_end, _PLACE)
         .select(*_KEY, "window_start", col("end.end_offset"), col("end.ts").alias("end_ts"))
     )
-    # An end has no time here, and so comes before the commits of its window.
+    # An end has no effective_ts, so it sorts before the commits of its window.
     in_order = Window.partitionBy(*_KEY).orderBy("window_start", "effective_ts", "effective_offset")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     whole = Window.partitionBy(*_KEY, "window_start")
@@ -137,16 +137,16 @@ def _compute_windows(commits: DataFrame, end_offsets: DataFrame, window: str) ->
 
 
 def _find_ends(lags: DataFrame, end_offsets: DataFrame) -> DataFrame:
-    """With the end offsets ``before`` and ``after`` the committed one, where there is a lag."""
+    """Add the end offsets ``before`` and ``after`` the committed offset, if there is lag."""
     ends = end_offsets.groupBy(
         col("topic").alias("end_topic"), col("partition").alias("end_partition")
     ).agg(sql.sort_array(sql.collect_set(sql.struct("ts", "end_offset"))).alias("ends"))
-    # A null, of who has no lag, is no key, so that all the ends are at hand for few rows alone.
+    # The join key is null without lag, so that few rows carry all the ends.
     lags = lags.withColumn("lagging", when(col("lag") > 0, col("topic")))
     is_place = (col("lagging") == col("end_topic")) & (col("partition") == col("end_partition"))
     before = sql.filter("ends", lambda end: end["end_offset"] <= col("committed"))
     after = sql.filter("ends", lambda end: end["end_offset"] > col("committed"))
-    # Columns, as within an expression Spark would look for them wherever they are named.
+    # Separate columns, because Spark evaluates an expression again wherever it is used.
     return (
         lags.join(sql.broadcast(ends), is_place, "left")
         .withColumn("before", sql.try_element_at(before, lit(-1)))
@@ -155,7 +155,7 @@ def _find_ends(lags: DataFrame, end_offsets: DataFrame) -> DataFrame:
 
 
 def _compute_lag_seconds() -> Column:
-    """The end offset passed the committed one between two samples, on a straight line."""
+    """When the end passed the committed offset, interpolated linearly between two samples."""
     before_s, after_s = _seconds(col("before.ts")), _seconds(col("after.ts"))
     before, after = col("before.end_offset"), col("after.end_offset")
     passed_s = before_s + (col("committed") - before) / (after - before) * (after_s - before_s)
@@ -164,12 +164,12 @@ def _compute_lag_seconds() -> Column:
 
 
 def _compute_lag() -> Column:
-    """Unknown where an offset is committed that is none, so far below 0 that no lag holds it."""
+    """The lag; null if the committed offset is so low that the difference overflows."""
     return _at_least_zero(sql.try_subtract(col("end_offset"), col("committed")))
 
 
 def _at_least_zero(value: Column) -> Column:
-    """Null stays null, which ``greatest`` would pass over."""
+    """At least 0; null stays null, unlike with ``greatest``."""
     return when(value < 0, value * 0).otherwise(value)
 
 
@@ -191,7 +191,7 @@ def _compute_status() -> Column:
 
 
 def compute_flapping(rebalances: DataFrame, window: str = FLAPPING_WINDOW) -> DataFrame:
-    """How often each group rebalanced in each window, and for how many reasons."""
+    """The number of rebalances and of distinct causes, per group and window."""
     return (
         rebalances.withColumn("window", sql.window("ts", window))
         .groupBy("group_id", "log_partition", "window")

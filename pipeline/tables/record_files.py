@@ -1,7 +1,7 @@
-"""``records`` as Parquet files that the tasks write which decode it.
+"""Writes the table ``records`` as Parquet files, in the tasks that decode it.
 
-Rows for Spark's own writer cost several times what decoding does: here what is decoded stays in
-columns. The files are those that Spark would write, a folder for each day of ``ts``.
+Spark's own writer takes rows, which costs several times as much as decoding; here decoded data
+stays in columns. The files are laid out as Spark's, with a folder for each day of ``ts``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pipeline.tables.record_table import TABLE_NAMES
 from pipeline.tables.writing import NO_DAY, DayFile
 
 HELD_BYTES = 64 << 20
-"""So much is held before it is written, in a row group for each day: some 200,000 commits."""
+"""Bytes held before writing a row group per day: some 200,000 commits."""
 
 MAX_OPEN_FILES = 16
-"""Times that jump about could ask for a file a day at once."""
+"""Limits open files if timestamps jump between many days."""
 
 CODECS = {
     "none": "none",
@@ -40,7 +40,7 @@ CODECS = {
     "lz4_raw": "lz4",
     "zstd": "zstd",
 }
-"""Codecs of Parquet, as Spark's settings and Arrow call them."""
+"""Parquet codecs by Spark's names, with Arrow's."""
 
 _FILES = pa.schema([("day", pa.string()), ("file", pa.string())])
 _DAY_US = 24 * 60 * 60 * 1_000_000
@@ -59,20 +59,20 @@ _REPEATED = [
     "topic_id",
     "problem",
 ]
-"""Columns with few values, which are written once a row group; of others that search is lost."""
+"""Columns with few distinct values, which get a dictionary; for others the attempt costs time."""
 
 _RISING = dict.fromkeys(("offset", "committed_offset"), "DELTA_BINARY_PACKED")
 _SEARCHED = ["log_partition", "offset", "ts", "type_id", "problem"]
-"""What row groups can be left out by; the least and greatest of all columns cost as much again."""
+"""Columns with statistics, to skip row groups; for all columns they would cost as much again."""
 
 
 def write_record_files(
     spark: SparkSession, path: str | Path, folder: Path, codec: str
 ) -> list[DayFile]:
-    """Writes every record of a log to files in a folder that all executors see.
+    """Write every record of a log to files in a folder that all executors see.
 
-    Only the files that are returned count: a task that failed, or was tried twice, may leave
-    others. Raises ``SourceError`` where there is no log at the path.
+    Only the returned files count: failed or repeated tasks may leave others. Raise ``SourceError``
+    if there is no log at the path.
     """
     options = parse_options({"decode": "records", "path": str(path)})
     reader = GroupLogReader(options, RECORDS)
@@ -94,13 +94,13 @@ def write_record_files(
 
 
 def _find_attempt() -> int:
-    """A number that no other try of any task has."""
+    """A number that is unique to this attempt of a task."""
     context = TaskContext.get()
     return 0 if context is None else context.taskAttemptId()
 
 
 class RecordFiles:
-    """Writes rows to a file or more a day, all with a name in theirs that is nobody else's."""
+    """Writes rows to one or more files per day, with a unique name."""
 
     def __init__(self, folder: Path, name: str, codec: str) -> None:
         self._folder = folder
@@ -112,7 +112,7 @@ class RecordFiles:
         self._files: list[DayFile] = []
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Sequence[DayFile]:
-        """The whole files of rows of ``schema.RECORDS``; no file where there is no row."""
+        """Write rows of ``schema.RECORDS`` and return the files; no file for no rows."""
         try:
             for batch in batches:
                 for day, rows in split_days(batch):
@@ -155,7 +155,7 @@ class RecordFiles:
 
 
 def split_days(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each day of ``timestamp`` in UTC, in their order."""
+    """The rows of each day of ``timestamp`` in UTC, in order."""
     times = rows.column(_TIME)
     micros: npt.NDArray[np.int64] = np.asarray(times.cast(pa.int64()).fill_null(0))
     days = micros // _DAY_US

@@ -1,7 +1,7 @@
-"""The records of a log as Spark columns, named for people who read tables.
+"""The records of a log as Spark columns, with the tables' column names.
 
-``partition`` and ``offset`` of the source are of the log; in the tables ``partition`` is that of a
-topic, as in Kafka's tools.
+``partition`` in the source is the log partition; in the tables it is that of a topic, as in Kafka's
+tools.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline import session
 from pipeline.tables.kafka_topic import is_kafka, read_kafka_records
 
 FIRST_GROUP_TYPE = 2
-"""Below are offsets."""
+"""Lower types are offsets."""
 
 TABLE_NAMES = {
     "partition": "log_partition",
@@ -24,22 +24,22 @@ TABLE_NAMES = {
     "commit_timestamp": "commit_ts",
     "expire_timestamp": "expire_ts",
 }
-"""What tables call columns of ``pipeline.schema.RECORDS``; they have the others as they are."""
+"""The tables' names of columns of ``pipeline.schema.RECORDS``, if they differ."""
 
 
 def read_records(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Every record of a log: a store, segments, or with ``kafka://HOST:PORT`` a live topic."""
+    """Every record of a log: a store, segments, or a live topic at ``kafka://HOST:PORT``."""
     if is_kafka(str(path)):
         return name_columns(read_kafka_records(spark, str(path)))
     return name_columns(session.read_records(spark, path))
 
 
 def name_columns(source: DataFrame) -> DataFrame:
-    """The columns of ``pipeline.schema.RECORDS`` under the names of the tables."""
+    """Rename the columns of ``pipeline.schema.RECORDS`` to those of the tables."""
     return source.withColumnsRenamed(TABLE_NAMES)
 
 
 def count_problems(records: DataFrame) -> dict[str, int]:
-    """How many rows have which problem."""
+    """The number of rows by problem."""
     found = records.where(col("problem").isNotNull()).groupBy("problem").count().collect()
     return {row["problem"]: row["count"] for row in found}

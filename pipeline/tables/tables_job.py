@@ -1,4 +1,4 @@
-"""All tables of a log, written one after another."""
+"""Writes all tables of a log, one after another."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _RECORD_FILES = "record-files"
 _CODEC = "spark.sql.parquet.compression.codec"
 
 Tell = Callable[[str, int], None]
-"""Is told the name of each table that is there, and how many rows it has."""
+"""Called with the name and row count of each table that was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablesSummary:
-    """What was written: rows by table, and rows with a problem by its name."""
+    """The number of rows by table, and of rows with a problem by its name."""
 
     rows: dict[str, int]
     problems: dict[str, int] = field(default_factory=dict)
@@ -50,10 +50,10 @@ def write_tables(
     end_offsets: list[EndOffset] | None = None,
     tell: Tell = lambda name, rows: None,
 ) -> TablesSummary:
-    """Writes every table of a log to a folder, each in the place of the one before.
+    """Write every table of a log to a folder, each replacing the previous one.
 
-    The log, a path or ``kafka://HOST:PORT``, is decoded once: all other tables are made from
-    ``records`` as it was written. Raises ``SourceError`` where there is none.
+    The log, a path or ``kafka://HOST:PORT``, is decoded once: all other tables are computed from
+    ``records``. Raise ``SourceError`` if there is no log.
     """
     records = read_records(spark, path)
     folder = TableFolder(spark, out, file_format)
@@ -65,7 +65,7 @@ def write_tables(
 
 
 def write_records(spark: SparkSession, folder: TableFolder, path: str | Path) -> None:
-    """Writes ``records`` alone: by the tasks that decode them, or by Spark where that cannot be."""
+    """Write ``records``: in the tasks that decode them if possible, otherwise with Spark."""
     codec = CODECS.get(str(spark.conf.get(_CODEC)).lower())
     scratch = folder.local_scratch(_RECORD_FILES)
     is_parquet = folder.format == PARQUET
@@ -84,7 +84,7 @@ def derive_tables(
     end_offsets: list[EndOffset],
     tell: Tell,
 ) -> TablesSummary:
-    """Writes all tables but ``records``, of which they are made; ``like`` has its columns."""
+    """Write all tables computed from ``records``; ``like`` has its columns."""
     written = folder.read(RECORDS, like).drop("date")
     rows = {RECORDS: written.count()}
     tell(RECORDS, rows[RECORDS])
@@ -113,7 +113,7 @@ def derive_tables(
 
 
 def _name_topics(ownership: DataFrame, commits: DataFrame) -> DataFrame:
-    """With the names of topics that a commit has ever told."""
+    """Fill in topic names from commits that have both id and name."""
     names = compute_topic_names(commits).withColumnRenamed("topic", "known_name")
     named = ownership.join(sql.broadcast(names), "topic_id", "left")
     return named.withColumn("topic", sql.coalesce("topic", "known_name")).select(*ownership.columns)

@@ -1,9 +1,9 @@
-"""All tables of a log that grows: ``records`` follows it, the others are made of it again.
+"""All tables of a growing log: ``records`` follows it, the others are computed from it again.
 
-A micro-batch lies between offsets that Spark's checkpoint has before it is read, so that one which
-a killed run had begun is read again just so, and its files take the place of those that were there.
-What a row of the other tables says may depend on what comes later (a marker, a member that lets
-go), so they are made by what makes them for a batch, of all of ``records``: the rows are the same.
+A micro-batch lies between offsets that are in Spark's checkpoint before it is read, so a
+micro-batch of a killed run is read again identically, and its files replace the previous ones. Rows
+of other tables may depend on later records (a marker, a member that revokes), so these tables are
+computed from all of ``records`` by the code for batches, with the same result.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ _NO_SOURCE = "Python worker failed to connect back"
 _ERRORS = re.escape(errors.__name__)
 
 FindEnds = Callable[[], list[EndOffset]]
-"""Where topics end, as it is known by the time that lag is told."""
+"""Returns the end offsets of topics that are known when lag is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """``trigger_s``: how often to look for more; ``None`` for what is there now, and then the end.
+    """``trigger_s``: how often to look for new records; ``None`` to read the existing ones and
+    stop.
 
-    ``refresh_s``: how often the other tables are made meanwhile; they always are in the end.
+    ``refresh_s``: how often to compute the other tables meanwhile; they always are at the end.
     """
 
     trigger_s: float | None = None
@@ -62,10 +63,10 @@ def stream_tables(
     tell: Tell = lambda name, rows: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TablesSummary:
-    """Goes on where the last streaming run into this folder was, until the end or ``should_stop``.
+    """Continue the last streaming run into this folder, until the end or ``should_stop``.
 
-    Tables that a batch run has left are replaced. Raises ``SourceError``, also where the folder is
-    of another log or format, and what Spark raises.
+    Tables of a batch run are replaced. Raise ``SourceError``, also if the folder is of another log
+    or format, and Spark's errors.
     """
     more = {} if options.max_offsets is None else {"maxOffsetsPerTrigger": str(options.max_offsets)}
     source = session.stream_records(spark, path, startingOffsets="earliest", **more)
@@ -89,18 +90,18 @@ def stream_tables(
 
 
 def check_stream(folder: TableFolder, path: str, out: str) -> None:
-    """Raises ``SourceError`` unless a streaming run that has begun in a folder can go on.
+    """Raise ``SourceError`` unless the streaming run of a folder can continue.
 
-    It goes on with the same format, and with the log that it has read: not with another one, nor
-    with one that was cut since.
+    It needs the same format, and the log that it has read: not another one, nor one that was
+    truncated since.
     """
     if not folder.has_stream():
         return
     file_format = folder.read_stream_format()
     if file_format not in (None, folder.format):
         raise OptionError(
-            f"{out} has tables as {file_format}, to which nothing is added as {folder.format}: "
-            f"go on as {file_format}, or begin anew without --stream"
+            f"{out} has tables in {file_format}, to which {folder.format} cannot be added: "
+            f"use {file_format}, or start over without --stream"
         )
     offset = folder.read_stream_offset()
     if offset is None:
@@ -112,16 +113,16 @@ def check_stream(folder: TableFolder, path: str, out: str) -> None:
         log.close()
     for loss in losses.values():
         raise DataLoss(
-            f"{out} has tables of another log than {path} is now: {loss.detail}; "
-            "use another folder, or begin anew without --stream"
+            f"{out} has tables of another log than {path}: {loss.detail}; "
+            "use another folder, or start over without --stream"
         )
 
 
 def run_query(run: Callable[[], None]) -> None:
-    """Runs a query to its end, again where Spark did not wait for the process of its source.
+    """Run a query to its end; retry if Spark did not wait for its source's process.
 
-    Nothing has been read then, and a query goes on from its checkpoint. So it does where a file was
-    replaced, or merged away, between the plan of a micro-batch and its tasks.
+    Nothing has been read in that case, and the query continues from its checkpoint. So it does if a
+    file was replaced or merged between the planning of a micro-batch and its tasks.
     """
     for left in reversed(range(_TRIES)):
         try:
@@ -130,11 +131,11 @@ def run_query(run: Callable[[], None]) -> None:
             again = any(sign in str(error) for sign in (_NO_SOURCE, LogReplaced.__name__))
             if not (again and left):
                 raise _find_cause(error) from error
-    raise AssertionError("the last one has ended or failed")
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _find_cause(error: StreamingQueryException) -> Exception:
-    """The source's own line, where it is the source that has failed."""
+    """The source's own error, if the source has failed."""
     found = re.search(rf"{_ERRORS}\.(\w+): (.*)", str(error))
     return error if found is None else getattr(errors, found[1], SourceError)(found[2])
 
@@ -158,7 +159,7 @@ class _Run:
         self._has_added = False
 
     def add(self, rows: DataFrame, batch: int) -> None:
-        """One micro-batch, in a thread of Spark's."""
+        """Add one micro-batch, in a thread of Spark."""
         with self._busy:
             self._has_added = True
             self._folder.delete_manifest()
@@ -168,14 +169,14 @@ class _Run:
                 self.derive()
 
     def finish(self) -> TablesSummary:
-        """The tables of all that there is; as they were where nothing has come."""
+        """Compute the tables at the end; skip that if there were no new records."""
         manifest = self._folder.read_manifest()
         if self._has_added or self._options.find_ends is not None or manifest is None:
             return self.derive()
         return TablesSummary(manifest["tables"], manifest["problems"])
 
     def derive(self) -> TablesSummary:
-        """All other tables, of the records that are there."""
+        """Compute all other tables from the current records."""
         options = self._options
         found = derive_tables(
             self._spark,
@@ -189,7 +190,7 @@ class _Run:
         return found
 
     def wait(self, query: StreamingQuery, should_stop: Callable[[], bool]) -> None:
-        """Until the query has ended, or is to: never in the middle of a micro-batch."""
+        """Wait until the query ends, or stop it if requested, but never within a micro-batch."""
         try:
             while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
                 if should_stop():

@@ -1,9 +1,9 @@
-"""Tables as folders of files: whole, or not there.
+"""Writes tables as folders of files, atomically.
 
-A table is written beside the one that it replaces and takes its place: at once where folders can
-be exchanged, else by two renames, on any file system that Hadoop knows. A run that was killed
-leaves at most folders whose names begin with ``_``, which readers leave alone and the next run
-takes away or puts back.
+A table is written beside the one that it replaces and then takes its place: atomically where
+folders can be exchanged, else by two renames, on any file system that Hadoop supports. A killed run
+leaves at most folders whose names begin with ``_``, which readers ignore and the next run deletes
+or restores.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ FORMATS = (PARQUET, JSON)
 _PATTERN = re.compile(r"[\\*?{}\[\]]")
 
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-"""What Spark calls the folder of rows without a time."""
+"""Spark's name of the folder of rows without a timestamp."""
 
 
 class DayFile(NamedTuple):
-    """A file, and the day of all its rows as in ``2026-11-22``, or ``NO_DAY``."""
+    """A file, and the day of all its rows, such as ``2026-11-22``, or ``NO_DAY``."""
 
     day: str
     file: Path
 
 
 class TableFolder:
-    """A folder with a folder for each table; ``manifest`` is the file that says that all are."""
+    """A folder with a subfolder per table; ``manifest`` is the file that marks it complete."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class TableFolder:
         manifest: str = MANIFEST,
     ) -> None:
         if file_format not in FORMATS:
-            raise ValueError(f"{file_format} is none of {', '.join(FORMATS)}")
+            raise ValueError(f"{file_format} is not one of {', '.join(FORMATS)}")
         self._spark = spark
         self.format = file_format
         self._manifest = manifest
@@ -65,7 +65,7 @@ class TableFolder:
         self._files = self._root.getFileSystem(context._jsc.hadoopConfiguration())
 
     def recover(self) -> None:
-        """Ends what a killed run has left."""
+        """Delete or restore what a killed run has left."""
         self._files.mkdirs(self._root)
         for status in self._files.listStatus(self._root):
             name = _name(status)
@@ -79,9 +79,9 @@ class TableFolder:
                     self._files.rename(status.getPath(), table)
 
     def write(self, name: str, table: DataFrame, *, by_date: bool = True) -> int:
-        """Puts a table in the place of the one of its name; how many rows it has.
+        """Replace the table of this name; return its number of rows.
 
-        ``by_date``: partitioned by the day of ``ts``, as a column ``date``.
+        ``by_date``: partition it by the day of ``ts``, as a column ``date``.
         """
         writing = self._at(_WRITING + name)
         rows = table.withColumn(_DATE, sql.to_date("ts")) if by_date else table
@@ -93,9 +93,9 @@ class TableFolder:
         return self.read(name, table).count()
 
     def move_in(self, name: str, files: Iterable[DayFile]) -> None:
-        """Puts files that lie in ``local_scratch`` as a table in the place of the one of its name.
+        """Replace the table of this name by files in ``local_scratch``.
 
-        They are partitioned by day, as ``write`` does.
+        They are partitioned by day, as in ``write``.
         """
         writing = self.local_scratch(name)
         assert writing is not None
@@ -107,9 +107,9 @@ class TableFolder:
         self._swap(name, self._at(_WRITING + name))
 
     def append(self, name: str, rows: DataFrame, batch: int) -> None:
-        """Adds the rows of a micro-batch, in files that have its number in their names.
+        """Add the rows of a micro-batch, in files with its number in their names.
 
-        What a killed run has added of the same micro-batch is taken away before.
+        Files of the same micro-batch that a killed run has left are deleted first.
         """
         writing = self._at(_WRITING + name)
         dated = rows.withColumn(_DATE, sql.to_date("ts"))
@@ -138,7 +138,7 @@ class TableFolder:
                 raise OSError(f"{file.getPath()} could not be renamed to {moved}")
 
     def read(self, name: str, like: DataFrame) -> DataFrame:
-        """A table that was written, with the columns of another and its ``date``."""
+        """A written table, with the columns of ``like`` and ``date``."""
         fields = [*like.schema.fields, StructField(_DATE, DateType())]
         schema = StructType(fields) if "ts" in like.columns else like.schema
         return self._spark.read.schema(schema).format(self.format).load(escape(str(self._at(name))))
@@ -150,17 +150,17 @@ class TableFolder:
             self._files.delete(writing, True)
             return
         if self._files.exists(table) and not self._files.rename(table, replaced):
-            raise OSError(f"{table} could not be moved out of the way")
+            raise OSError(f"{table} could not be renamed")
         if not self._files.rename(writing, table):
             raise OSError(f"{writing} could not be renamed to {name}")
         self._files.delete(replaced, True)
 
     def write_manifest(self, content: dict[str, Any]) -> None:
-        """Says, last of all, what the tables are of; a folder without it has not been finished."""
+        """Write the manifest, last of all; a folder without it is incomplete."""
         self._write_json(self._manifest, content)
 
     def read_manifest(self) -> dict[str, Any] | None:
-        """What was said of the tables last of all; ``None`` where no run has ended since."""
+        """The manifest; ``None`` if no run has finished."""
         return self._read_json(self._manifest)
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
@@ -189,15 +189,15 @@ class TableFolder:
             stream.close()
 
     def delete_manifest(self) -> None:
-        """The tables are about to be of different runs."""
+        """Delete the manifest, because the tables are about to differ in age."""
         self._files.delete(self._at(self._manifest), False)
 
     def scratch(self, name: str) -> str:
-        """A place for files that are gone after the run, and after the next where it is killed."""
+        """A path for temporary files, which this run or, if it is killed, the next one deletes."""
         return str(self._at(_WRITING + name))
 
     def local_scratch(self, name: str) -> Path | None:
-        """As ``scratch``; ``None`` where files can be written by Hadoop alone."""
+        """As ``scratch``; ``None`` if only Hadoop can write files there."""
         return self._local_path(self._at(_WRITING + name))
 
     def _local_path(self, path: Any) -> Path | None:
@@ -206,7 +206,7 @@ class TableFolder:
         return Path(str(self._files.makeQualified(path).toUri().getPath()))
 
     def begin_stream(self) -> None:
-        """A streaming run is to begin here: what it writes is said before anything is written."""
+        """Mark the beginning of a streaming run with its format, before anything is written."""
         self._write_json(_STREAM, {"format": self.format})
 
     def has_stream(self) -> bool:
@@ -214,13 +214,13 @@ class TableFolder:
         return bool(self._files.exists(self._at(_CHECKPOINT)))
 
     def read_stream_format(self) -> str | None:
-        """The format that the streaming run writes; ``None`` where nothing says it."""
+        """The format that the streaming run writes; ``None`` if unknown."""
         found = self._read_json(_STREAM) or self.read_manifest() or {}
         file_format = found.get("format")
         return None if file_format is None else str(file_format)
 
     def read_stream_offset(self) -> dict[str, Any] | None:
-        """Where the last micro-batch ends that the streaming run has planned."""
+        """The end of the last micro-batch that the streaming run has planned."""
         folder = self._make_path(self._at(_CHECKPOINT), "offsets")
         if not self._files.exists(folder):
             return None
@@ -230,7 +230,7 @@ class TableFolder:
             return None
         text = self._read_file(self._make_path(folder, str(max(numbers)))) or ""
         try:
-            # A version, settings of Spark's, and the offset of each source.
+            # A version, Spark's settings, and the offset of each source.
             found: dict[str, Any] = json.loads(text.splitlines()[-1])
         except (IndexError, ValueError):
             return None
@@ -238,11 +238,11 @@ class TableFolder:
 
     @property
     def checkpoint(self) -> str:
-        """Where a streaming run keeps how far it is."""
+        """The checkpoint folder of a streaming run."""
         return str(self._at(_CHECKPOINT))
 
     def delete_stream(self) -> None:
-        """The tables go their own way: a streaming run begins again."""
+        """Delete the state of a streaming run, so that the next one starts over."""
         self._files.delete(self._at(_CHECKPOINT), True)
         self._files.delete(self._at(_STREAM), False)
 
@@ -254,7 +254,7 @@ class TableFolder:
 
 
 def escape(path: str) -> str:
-    """A path for Spark to read, which takes ``[1]`` of a path as it is for a pattern."""
+    """Escape a path for Spark, which would read ``[1]`` in it as a glob pattern."""
     return _PATTERN.sub(r"\\\g<0>", path)
 
 

@@ -1,1 +1,1 @@
-"""Verifying a log: every rule that a store, or Kafka's segments, must keep. Nothing is changed."""
+"""Read-only verification of logs, of stores and of Kafka's segment files."""

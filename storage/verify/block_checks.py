@@ -1,4 +1,4 @@
-"""Blocks of batches: parts of them, and the rules that hold for headers and encoding."""
+"""Blocks of batches: slicing them, and the checks of headers and encoding."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from storage.verify.violation import LogViolation
 
 _KNOWN_ATTRIBUTES = 0x7F
 _OWN_ATTRIBUTES = 0x30
-"""What batches that were written here may have: transactional, control."""
+"""Attribute bits of batches written by this server: transactional and control."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What must hold for the next block of a partition.
 
-    From ``dense_from`` on every offset has a record and times never go back, as in all batches
-    that were written here; ``None`` where the log may have gaps everywhere. ``last_time`` (wall
-    ms) is the latest of these before the block.
+    From ``dense_from`` on, every offset has a record and timestamps never go back, as in all
+    batches written by this server; ``None`` if the log may have gaps everywhere. ``last_time``
+    (wall ms) is the latest timestamp of such a batch before the block.
     """
 
     next_offset: int
@@ -35,7 +35,7 @@ class Expected:
 
 
 def cut_batches(batches: BatchColumns, start: int, end: int) -> BatchColumns:
-    """Some batches of a block, which share its data."""
+    """A range of a block's batches, which shares the block's data."""
     columns = {
         field.name: getattr(batches, field.name)[start:end]
         for field in fields(batches)
@@ -47,7 +47,7 @@ def cut_batches(batches: BatchColumns, start: int, end: int) -> BatchColumns:
 def cut_records(
     batches: BatchColumns, records: RecordColumns, start: int, end: int
 ) -> RecordColumns:
-    """The records of some batches of a block."""
+    """The records of a range of a block's batches."""
     ends = np.concatenate(([0], np.cumsum(batches.counts)))
     first, last = int(ends[start]), int(ends[end])
     columns = {
@@ -60,14 +60,14 @@ def cut_records(
 
 
 def find_wrong_header(batches: BatchColumns, expected: Expected) -> tuple[int, LogViolation] | None:
-    """The first batch of a block whose header cannot be, and why."""
+    """The first batch with an invalid header, and what is wrong with it."""
     ends = np.concatenate(([expected.next_offset], batches.last_offsets[:-1] + 1))
     bases = batches.base_offsets
     checks: list[tuple[BoolArray, str, Callable[[int], str]]] = [
         (
             bases < ends,
             "offsets",
-            lambda at: f"a batch begins at offset {bases[at]}, not at or after {ends[at]}",
+            lambda at: f"a batch begins at offset {bases[at]}, below the expected {ends[at]}",
         ),
         *_find_wrong_producers(batches),
         (
@@ -115,12 +115,12 @@ def _find_wrong_producers(
         (
             without & (batches.are_transactional | batches.are_control),
             "producer",
-            lambda at: "a batch of a transaction has no producer id",
+            lambda at: "a transactional batch has no producer id",
         ),
         (
             batches.are_control & ~batches.are_transactional,
             "producer",
-            lambda at: "a marker is not transactional",
+            lambda at: "a control batch is not transactional",
         ),
         (
             batches.are_control & (batches.counts > 1),
@@ -140,7 +140,7 @@ def _find_times_that_go_back(
     return (
         is_own & (times < latest),
         "timestamps",
-        lambda at: f"a batch of time {times[at]} was written after one of {latest[at]}",
+        lambda at: f"a batch has timestamp {times[at]}, after a batch with timestamp {latest[at]}",
     )
 
 
@@ -154,12 +154,12 @@ def _find_gaps(
         (
             is_own & (bases != wanted),
             "offsets",
-            lambda at: f"nothing has offset {wanted[at]}: the next batch begins at {bases[at]}",
+            lambda at: f"offset {wanted[at]} is missing: the next batch begins at {bases[at]}",
         ),
         (
             ~is_own & (lasts >= dense_from),
             "offsets",
-            lambda at: f"a batch reaches over offset {dense_from}, where another begins",
+            lambda at: f"a batch spans offset {dense_from}, where another must begin",
         ),
         (
             is_own & (batches.counts != lasts - bases + 1),
@@ -172,21 +172,21 @@ def _find_gaps(
             is_own & ((batches.attributes & ~_OWN_ATTRIBUTES) != 0),
             "header",
             lambda at: (
-                f"a batch that was written here has attributes {int(batches.attributes[at]):#x}"
+                f"a batch written by this server has attributes {int(batches.attributes[at]):#x}"
             ),
         ),
         (
             is_own & (batches.leader_epochs != 0),
             "header",
             lambda at: (
-                f"a batch that was written here has leader epoch {batches.leader_epochs[at]}"
+                f"a batch written by this server has leader epoch {batches.leader_epochs[at]}"
             ),
         ),
     ]
 
 
 def read_records(batches: BatchColumns) -> tuple[RecordColumns, int, LogViolation | None]:
-    """The records of the batches up to the first that cannot be read, how many batches, and why."""
+    """The records up to the first unreadable batch, the number of batches read, and the error."""
     try:
         return read_record_columns(batches, decompress), len(batches.starts), None
     except CodecError as error:
@@ -204,10 +204,10 @@ def read_records(batches: BatchColumns) -> tuple[RecordColumns, int, LogViolatio
 def find_wrong_encoding(
     batches: BatchColumns, records: RecordColumns
 ) -> tuple[int, LogViolation] | None:
-    """The first batch that encoding its records again would not give, and why.
+    """The first batch whose bytes differ from an encoding of its records, and why.
 
-    What is compressed is compared as far as its records go, and times only where each record
-    has its own.
+    In compressed batches only the records are compared, and timestamps only if each record has its
+    own.
     """
     counts = batches.counts
     wrong_times = np.zeros(len(counts), dtype=bool)
@@ -231,9 +231,9 @@ def find_wrong_encoding(
     index = int(np.argmax(wrong))
     offset = int(batches.base_offsets[index])
     if wrong_times[index]:
-        why = f"a batch says its latest time is {batches.max_timestamps[index]}, which is not so"
+        why = f"a batch has max timestamp {batches.max_timestamps[index]}, its records have another"
         return index, LogViolation("timestamps", why, offset)
-    why = "a batch is not what encoding its records gives"
+    why = "encoding the records of a batch gives other bytes"
     return index, LogViolation("records", why, offset)
 
 
@@ -246,10 +246,10 @@ def _is_canonical(batches: BatchColumns, index: int) -> bool:
 
 
 def _compute_sizes(batches: BatchColumns, records: RecordColumns) -> tuple[Int64Array, BoolArray]:
-    """What the records of each batch take, and which records have no attributes.
+    """The encoded size of each batch's records, and which records have no attributes.
 
-    Where a varint is longer than it must be the first byte is looked for in a wrong place, but
-    then the size is wrong too.
+    A varint that is longer than necessary shifts the position of the attributes byte, but then the
+    size is wrong as well.
     """
     of = records.batches
     heads = 1 + compute_zigzag_sizes(records.timestamps - batches.base_timestamps[of])
@@ -265,7 +265,7 @@ def _compute_sizes(batches: BatchColumns, records: RecordColumns) -> tuple[Int64
 
 
 def compute_zigzag_sizes(values: Int64Array) -> Int64Array:
-    """How many bytes signed varints take."""
+    """The encoded sizes of signed varints."""
     rest = ((values << 1) ^ (values >> 63)).view(np.uint64) >> np.uint64(7)
     sizes = np.ones(len(values), dtype=np.int64)
     while rest.any():

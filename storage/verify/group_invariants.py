@@ -1,11 +1,10 @@
-"""The invariants of groups over a history of records: S1, S3, S5, S6 and S19.
+"""Invariants S1, S3, S5, S6 and S19 of groups over the records of one log partition.
 
-A naive replay by names, which shares no code with the coordinator's. A compacted log lacks what
-was superseded: there a group may have members before its epoch comes, so only what is known is
-compared with each other. What compaction left is all of one moment, so what is known fits
-together. A tombstone stays for a while where it was written, also one of the type that a group had
-before it was converted, and what the group has been since may all be further back: whether it is
-gone, and what it left, is known at the end of the log.
+A naive replay by names, which shares no code with the coordinator's. A compacted log lacks
+superseded records: members may come before their group's epoch, so only known values are compared.
+Compaction keeps the latest record of each key, so the known values are consistent. A tombstone may
+outlive the records after it, also a tombstone of the group's type before a conversion. So whether a
+group in the compacted part is deleted, and what it left behind, is checked at the end of the log.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from storage.verify.violation import LogViolation
 
 Place = tuple[TopicId, int]
 HasOffsets = Callable[[GroupId, int], bool]
-"""Whether offsets of a group count that were committed before an offset of the log."""
+"""Whether a group has offsets that were committed before this log offset."""
 
 _STATIC_LEAVE_EPOCH = -2
 _GROUP_KEYS = (
@@ -44,12 +43,12 @@ _GROUP_KEYS = (
     ShareGroupMetadataKey,
     StreamsGroupMetadataKey,
 )
-"""A group has one record of one of these, and is gone with it."""
+"""Keys of which a group has one record, and whose tombstone deletes the group."""
 
 
 @dataclass(slots=True)
-class _Standing:
-    """Where a member stands; ``held`` are partitions with their epochs."""
+class _CurrentAssignment:
+    """A member's epoch, and the partitions it owns with their assignment epochs."""
 
     epoch: int
     held: dict[Place, int]
@@ -57,61 +56,61 @@ class _Standing:
 
 @dataclass(slots=True)
 class _Group:
-    """``epoch`` and ``target_epoch`` are ``None`` where no record has told them."""
+    """``epoch`` and ``target_epoch`` are ``None`` until a record sets them."""
 
     epoch: int | None = None
     target_epoch: int | None = None
     members: set[MemberId] = field(default_factory=set)
     targets: set[MemberId] = field(default_factory=set)
-    standings: dict[MemberId, _Standing] = field(default_factory=dict)
-    holders: dict[Place, list[MemberId]] = field(default_factory=dict)
+    current_assignments: dict[MemberId, _CurrentAssignment] = field(default_factory=dict)
+    owners: dict[Place, list[MemberId]] = field(default_factory=dict)
     last_offset: int = -1
     last_key: bytes = b""
 
     @property
     def is_ghost(self) -> bool:
-        """Whether it is parts of a group without a group.
+        """Whether parts of a group exist without the group.
 
-        The epoch of a group begins at 1 without a record, and stays there as long as no member
-        subscribes to anything: then there is nothing but its members.
+        A group is at epoch 1 without a record until a member subscribes to a topic: until then its
+        members' records are all there is.
         """
         if self.epoch is not None:
             return False
-        is_of_members = self.members >= self.targets | self.standings.keys()
+        is_of_members = self.members >= self.targets | self.current_assignments.keys()
         return not (self.members and is_of_members and self.target_epoch is None)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is there but, maybe, an epoch."""
-        return not (self.members or self.targets or self.standings)
+        """Whether the group has no records, or its epoch's alone."""
+        return not (self.members or self.targets or self.current_assignments)
 
 
 class GroupHistory:
     """Follows the groups of one partition.
 
-    ``apply`` takes each record that is no offset, and ``end_write`` is called when all that was
-    written at once has been applied, which ``finish`` ends. All raise ``LogViolation``. Below
-    ``dense_from`` the log may be compacted; ``None`` where it may be everywhere.
+    Call ``apply`` for each record that is not an offset, ``end_write`` after each atomic write, and
+    ``finish`` at the end. All raise ``LogViolation``. The log may be compacted below
+    ``dense_from``, or everywhere if it is ``None``.
     """
 
     def __init__(self, dense_from: int | None) -> None:
         self._dense_from = dense_from
         self._groups: dict[GroupId, _Group] = {}
         self._others: set[tuple[type, GroupId]] = set()
-        """Groups of other types, by the type of their key."""
+        """Groups of other types, with the type of their key."""
         self._deleted: set[GroupId] = set()
         self._changed: dict[GroupId, set[MemberId]] = {}
         self._contested: dict[GroupId, set[Place]] = {}
         self._gone: dict[GroupId, tuple[int, bytes]] = {}
         self._maybe_gone: dict[GroupId, tuple[int, bytes]] = {}
-        """Where the log may be compacted: the last tombstone of a group, of whatever type."""
+        """In the compacted part: the last tombstone of each group, of any type."""
 
     def group_ids(self) -> set[GroupId]:
-        """The groups that have more than offsets."""
+        """Groups that have more than offsets."""
         return self._groups.keys() | {group_id for _, group_id in self._others}
 
     def apply(self, record: Record, offset: int, key_bytes: bytes) -> None:
-        """One record at its offset."""
+        """Apply the record at ``offset``."""
         key, value = record
         if isinstance(value, UnknownValue):
             if isinstance(key, _GROUP_KEYS):
@@ -182,7 +181,7 @@ class GroupHistory:
             case _ if value is None:
                 _release(group, key.member_id)
             case _:
-                self._apply_standing(group, key, value, offset, key_bytes)
+                self._apply_current_assignment(group, key, value, offset, key_bytes)
         if value is None and group.is_empty and group.epoch is None and group.target_epoch is None:
             del self._groups[group_id]
             self._changed.pop(group_id, None)
@@ -196,7 +195,7 @@ class GroupHistory:
         _check_growth("assignment epoch", group.target_epoch, epoch, offset, key)
         group.target_epoch = epoch
 
-    def _apply_standing(
+    def _apply_current_assignment(
         self,
         group: _Group,
         key: ConsumerGroupCurrentMemberAssignmentKey,
@@ -205,7 +204,7 @@ class GroupHistory:
         key_bytes: bytes,
     ) -> None:
         member_id, epoch = key.member_id, value.member_epoch
-        before = group.standings.get(member_id)
+        before = group.current_assignments.get(member_id)
         if epoch < _STATIC_LEAVE_EPOCH:
             raise LogViolation("S5", f"a member has epoch {epoch}", offset, key_bytes)
         if before is not None and before.epoch >= 0 and epoch >= 0:
@@ -216,33 +215,33 @@ class GroupHistory:
             for place, place_epoch in _read_places(topics, epoch, offset, key_bytes):
                 if place in held:
                     raise LogViolation(
-                        "S1", f"partition {_name(place)} is held twice", offset, key_bytes
+                        "S1", f"partition {_name(place)} is owned twice", offset, key_bytes
                     )
                 if 0 <= epoch < place_epoch:
                     raise LogViolation(
                         "S3",
-                        f"partition {_name(place)} has epoch {place_epoch}, above its holder's "
+                        f"partition {_name(place)} has epoch {place_epoch}, above its owner's "
                         f"{epoch}",
                         offset,
                         key_bytes,
                     )
                 held[place] = place_epoch
-        group.standings[member_id] = _Standing(epoch, held)
+        group.current_assignments[member_id] = _CurrentAssignment(epoch, held)
         self._changed[key.group_id].add(member_id)
         for place in held:
-            holders = group.holders.setdefault(place, [])
-            holders.append(member_id)
-            if len(holders) > 1:
+            owners = group.owners.setdefault(place, [])
+            owners.append(member_id)
+            if len(owners) > 1:
                 self._contested.setdefault(key.group_id, set()).add(place)
 
     # ---------------------------------------------------------------------------------- checks
 
     def end_write(self, has_offsets: HasOffsets) -> None:
-        """All that was written at once is applied; ``has_offsets`` tells of the log up to here."""
+        """Check what one atomic write left; ``has_offsets`` knows the log up to here."""
         if not (self._changed or self._gone):
             return
         for group_id, places in self._contested.items():
-            self._check_holders(group_id, places)
+            self._check_owners(group_id, places)
         for group_id, members in self._changed.items():
             self._check_epochs(group_id, members)
         for group_id, (offset, key) in self._gone.items():
@@ -265,7 +264,7 @@ class GroupHistory:
             raise LogViolation("S19", "a deleted group still has offsets", offset, key)
 
     def finish(self, has_offsets: HasOffsets) -> None:
-        """The log is at its end: nothing that would explain a group is still to come."""
+        """Check what only the end of the log can tell."""
         self.end_write(has_offsets)
         for group_id, (offset, key) in self._maybe_gone.items():
             self._check_gone(group_id, offset, key, has_offsets)
@@ -273,7 +272,7 @@ class GroupHistory:
             if group.is_ghost and (ConsumerGroupMetadataKey, group_id) not in self._others:
                 raise LogViolation(
                     "S19",
-                    "a group has members or a target, and no epoch",
+                    "a group has members or a target, but no epoch",
                     group.last_offset,
                     group.last_key,
                 )
@@ -283,14 +282,14 @@ class GroupHistory:
             (kind, group_id) in self._others for kind in _GROUP_KEYS
         )
 
-    def _check_holders(self, group_id: GroupId, places: set[Place]) -> None:
+    def _check_owners(self, group_id: GroupId, places: set[Place]) -> None:
         group = self._groups.get(group_id, _Group())
         for place in places:
-            holders = group.holders.get(place, [])
-            if len(holders) > 1:
+            owners = group.owners.get(place, [])
+            if len(owners) > 1:
                 raise LogViolation(
                     "S1",
-                    f"partition {_name(place)} is held by {holders[0]} and {holders[1]}",
+                    f"partition {_name(place)} is owned by {owners[0]} and {owners[1]}",
                     group.last_offset,
                     group.last_key,
                 )
@@ -300,7 +299,7 @@ class GroupHistory:
         where = group.last_offset, group.last_key
         is_back = group_id in self._deleted and not self._may_be_compacted(group.last_offset)
         if is_back and group.is_ghost:
-            raise LogViolation("S19", "a deleted group has come back without an epoch", *where)
+            raise LogViolation("S19", "a deleted group has records again, but no epoch", *where)
         target, epoch = group.target_epoch, group.epoch
         if target is not None and epoch is not None and target > epoch:
             raise LogViolation(
@@ -308,28 +307,28 @@ class GroupHistory:
             )
         limit = epoch if target is None else target
         for member_id in members:
-            standing = group.standings.get(member_id)
-            if standing is not None and limit is not None and standing.epoch > limit:
+            current = group.current_assignments.get(member_id)
+            if current is not None and limit is not None and current.epoch > limit:
                 name = "group" if target is None else "assignment"
                 raise LogViolation(
                     "S6",
-                    f"{member_id} is at epoch {standing.epoch}, above {name} epoch {limit}",
+                    f"{member_id} is at epoch {current.epoch}, above {name} epoch {limit}",
                     *where,
                 )
 
 
 class NoHistory(GroupHistory):
-    """Looks at nothing."""
+    """Checks nothing."""
 
     def __init__(self) -> None:
         super().__init__(None)
 
     def apply(self, record: Record, offset: int, key_bytes: bytes) -> None:
-        """Any record may follow any other."""
+        """Accept any record."""
 
 
 def _compute_group_id(key: Any) -> GroupId:
-    """Of a key that a group has one of."""
+    """The group of a key in ``_GROUP_KEYS``."""
     group_id: GroupId = key.group if isinstance(key, GroupMetadataKey) else key.group_id
     return group_id
 
@@ -349,18 +348,18 @@ def _keep(members: set[MemberId], member_id: MemberId, is_there: bool) -> None:
 
 
 def _release(group: _Group, member_id: MemberId) -> None:
-    standing = group.standings.pop(member_id, None)
-    for place in standing.held if standing is not None else ():
-        holders = group.holders[place]
-        holders.remove(member_id)
-        if not holders:
-            del group.holders[place]
+    current = group.current_assignments.pop(member_id, None)
+    for place in current.held if current is not None else ():
+        owners = group.owners[place]
+        owners.remove(member_id)
+        if not owners:
+            del group.owners[place]
 
 
 def _read_places(
     topics: tuple[AssignedTopicPartitions, ...], member_epoch: int, offset: int, key: bytes
 ) -> list[tuple[Place, int]]:
-    """Partitions with their epochs; before Kafka 4.3 the member's own stands for them."""
+    """Partitions with their assignment epochs: the member's, in records older than Kafka 4.3."""
     found: list[tuple[Place, int]] = []
     for topic in topics:
         epochs = topic.assignment_epochs or (member_epoch,) * len(topic.partitions)

@@ -1,4 +1,4 @@
-"""One partition of a log, block by block: all rules together."""
+"""Verification of one log partition, block by block, with all checks."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from storage.verify.violation import LogViolation, PartitionReport
 
 _OFFSET_TYPE = b"\x00\x01"
 _GROUP_TYPES = (2, 3, 11, 17)
-"""Of the records whose tombstone deletes a group."""
+"""Types of the records whose tombstone deletes a group."""
 
 _WRITE_BATCH_BYTES = 1 << 19
-"""What is written at once becomes several batches of one time only where it is more than this."""
+"""A write is split into several batches with one timestamp only if it exceeds this size."""
 
 
 class PartitionCheck:
-    """Takes the batches of a partition in their order, and tells what they come to.
+    """Checks the batches of a partition, in order, and computes the state they lead to.
 
-    ``start_offset`` is the lowest that a batch may have. From ``dense_from`` on every offset must
-    have a record; ``None`` where gaps are allowed everywhere. Without ``with_groups`` what the
-    records say of groups is not looked at.
-    Methods raise ``LogViolation``; ``report`` says how far it came.
+    ``start_offset`` is the lowest offset that a batch may have. From ``dense_from`` on, every
+    offset must have a record; ``None`` allows gaps everywhere. ``with_groups`` enables the
+    invariants of groups. Methods raise ``LogViolation``; ``report`` then covers what was read
+    before it.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class PartitionCheck:
         self._history = GroupHistory(dense_from) if with_groups else NoHistory()
         self._fold = BlockFold()
         self._offsets: dict[bytes, dict[bytes, bytes]] = {}
-        """Committed offsets by what the keys of their group begin with."""
+        """Committed offsets, by the key prefix of their group."""
         self._others: dict[bytes, bytes] = {}
         self._last_time = -1
         self._last_write: tuple[int, int, bool] | None = None
-        """Size, time and whether it is plain, of the batch before."""
+        """Size and timestamp of the previous batch, and whether it is non-transactional."""
 
     # -------------------------------------------------------------------------------- batches
 
     def apply(self, block: BatchColumns) -> None:
-        """The next batches, whose CRCs have been looked at."""
+        """Check the next batches, whose CRCs the caller has verified."""
         expected = Expected(self.report.next_offset, self._dense_from, self._last_time)
         wrong = find_wrong_header(block, expected)
         if wrong is not None:
@@ -87,7 +87,7 @@ class PartitionCheck:
             raise wrong[1]
 
     def _find_cuts(self, block: BatchColumns, records: RecordColumns) -> Iterator[int]:
-        """Where the state is looked at: behind each batch that deletes a group, and at the end."""
+        """Where to check invariants: after each batch that deletes a group, and at the end."""
         view = np.frombuffer(records.data, dtype=np.uint8)
         lengths, starts = records.key_lengths, records.key_starts
         is_group = (lengths >= 2) & (view[starts] == 0) & np.isin(view[starts + 1], _GROUP_TYPES)
@@ -122,7 +122,7 @@ class PartitionCheck:
         self._count(block)
 
     def _find_continued(self, block: BatchColumns) -> BoolArray:
-        """Whether a batch goes on with what was written together with the one before it."""
+        """Whether a batch belongs to the same write as the batch before it."""
         plain = ~block.are_transactional
         times, sizes = block.max_timestamps, block.sizes
         goes_on = np.zeros(len(block.starts), dtype=bool)
@@ -154,7 +154,7 @@ class PartitionCheck:
             self._last_time = max(self._last_time, int(own_times.max(initial=-1)))
 
     def finish(self) -> None:
-        """The partition is at its end."""
+        """Check what only the end of the partition can tell."""
         self._history.finish(self._has_offsets)
         groups = {read_group_id(prefix) for prefix in self._offsets}
         self.report.groups = len(groups | self._history.group_ids())
@@ -183,21 +183,21 @@ class PartitionCheck:
         return any(unpack_latest(key, packed).offset < before for key, packed in found.items())
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Record keys and what ``latest`` must have for them."""
+        """Record keys, and the entries that ``latest`` must have for them."""
         yield from self._others.items()
         for found in self._offsets.values():
             yield from found.items()
 
     def compute_latest_offsets(self) -> dict[bytes, int]:
-        """The offset of every record that counts now, by its key in ``latest``."""
+        """The offset of each key's current record, by its key in ``latest``."""
         return {key: unpack_latest(key, packed).offset for key, packed in self.items()}
 
     def compute_pending(self) -> dict[tuple[int, bytes], bytes]:
-        """What ``pending`` must have, by producer id and record key."""
+        """The entries that ``pending`` must have, by producer id and record key."""
         return self._fold.pending()
 
     def compute_pending_offsets(self) -> dict[tuple[int, bytes], int]:
-        """The offset of every record that waits, likewise."""
+        """The offset of each pending record, by producer id and record key."""
         pending = self.compute_pending().items()
         return {
             (number, key): unpack_latest(key, packed).offset for (number, key), packed in pending
@@ -206,13 +206,13 @@ class PartitionCheck:
     # ---------------------------------------------------------------------------- comparisons
 
     def compare_latest(self, stored: Iterable[LatestEntry]) -> None:
-        """Raises ``LogViolation`` unless the entries are what the log comes to."""
+        """Raise ``LogViolation`` unless these are the entries that the log leads to."""
         left = dict(self.items())
         for entry in stored:
             packed = left.pop(entry.key, None)
             if packed is None:
                 raise LogViolation(
-                    "latest", "the log does not come to this entry", entry.offset, entry.key
+                    "latest", "the log has no record for this entry", entry.offset, entry.key
                 )
             wanted = unpack_latest(entry.key, packed)
             if wanted != entry:
@@ -224,28 +224,28 @@ class PartitionCheck:
             raise LogViolation("latest", "the last record of a key has no entry", offset, first)
 
     def compare_pending(self, stored: Iterable[tuple[int, LatestEntry]]) -> None:
-        """The same of the offsets of open transactions."""
+        """The same for the offsets of open transactions."""
         left = self.compute_pending()
         for producer_id, entry in stored:
             packed = left.pop((producer_id, entry.key), None)
             if packed is None:
-                why = f"nothing of producer id {producer_id} waits for this key"
+                why = f"no offset of producer id {producer_id} is pending for this key"
                 raise LogViolation("pending", why, entry.offset, entry.key)
             wanted = unpack_latest(entry.key, packed)
             if wanted != entry:
                 why = _describe_difference(wanted, entry)
                 raise LogViolation("pending", why, wanted.offset, entry.key)
         for (producer_id, key), packed in sorted(left.items()):
-            why = f"what waits for producer id {producer_id} has no entry"
+            why = f"a pending offset of producer id {producer_id} has no entry"
             raise LogViolation("pending", why, unpack_latest(key, packed).offset, key)
 
 
 def _describe_difference(wanted: LatestEntry, found: LatestEntry) -> str:
     if wanted.offset != found.offset:
-        return f"its entry has offset {found.offset}, the log {wanted.offset}"
+        return f"the entry has offset {found.offset}, the log {wanted.offset}"
     if wanted.timestamp != found.timestamp:
-        return f"its entry has time {found.timestamp}, the log {wanted.timestamp}"
-    return "its entry has another value than the log"
+        return f"the entry has timestamp {found.timestamp}, the log {wanted.timestamp}"
+    return "the value of the entry differs from the log's"
 
 
 def _compute_group_prefix(key: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Keys and values: what is known of their types can be decoded, and encoded to the same bytes."""
+"""Keys and values of known types must decode, and encode to the same bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from storage.verify.violation import LogViolation
 _OFFSET_TYPE = 1
 _LEGACY_TYPE = b"\x00\x00"
 _LEGACY_VERSION_MAX = 1
-"""Kafka wrote no key of type 0 any more when it began to write values of version 2."""
+"""Kafka stopped writing keys of type 0 before it had values of version 2."""
 
 _TYPE_SIZE = 2
 _CONTROL_KEY_SIZE = 4
@@ -33,7 +33,7 @@ _V4_TAGS_AT = 23
 _V4_ID_AT = 26
 
 CheckGroup = Callable[[GroupId], str | None]
-"""Why a group cannot be in this partition, if it cannot."""
+"""Why a group cannot be in this partition, or ``None``."""
 
 
 class RecordCheck:
@@ -45,9 +45,9 @@ class RecordCheck:
         self._known_groups: set[GroupId] = set()
 
     def check(self, batches: BatchColumns, records: RecordColumns) -> Iterator[tuple[int, Record]]:
-        """The records that are no offsets, each with its index; tombstones are among them.
+        """The records that are not offsets, tombstones included, each with its index.
 
-        Raises ``LogViolation`` for what is wrong, in the order of the log.
+        Raise ``LogViolation`` at the first violation in log order.
         """
         keys = records.keys()
         is_control = batches.are_control[records.batches]
@@ -67,7 +67,7 @@ class RecordCheck:
                 yield index, record
 
     def _find_new_keys(self, keys: list[bytes]) -> dict[bytes, int]:
-        """Keys that were not seen before, and the first record of each."""
+        """Keys not seen before, with the index of their first record."""
         found = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         for key in found.keys() & self._known_keys:
             del found[key]
@@ -90,22 +90,24 @@ class RecordCheck:
                 return Record(decoded, None)
             version, decoded_value = decode_value(int.from_bytes(key[:2], "big"), value)
             if key[:2] == _LEGACY_TYPE and version > _LEGACY_VERSION_MAX:
-                why = f"a value of version {version} under a key that is older than that"
+                why = f"a value of version {version} has a key of type 0, which is older"
                 raise LogViolation("records", why, offset, key)
             same = encode_value(decoded_value, version) == value
         except CodecError as error:
             raise LogViolation("records", str(error), offset, key) from None
         except (UnicodeError, ValueError) as error:
-            raise LogViolation("records", f"it cannot be decoded: {error}", offset, key) from None
+            raise LogViolation(
+                "records", f"the record cannot be decoded: {error}", offset, key
+            ) from None
         if not same:
             raise LogViolation(
-                "records", "encoding its decoded value gives other bytes", offset, key
+                "records", "encoding the decoded value gives other bytes", offset, key
             )
         return Record(decoded, decoded_value)
 
     def _check_key(self, key: bytes, encoded: bytes, offset: int) -> None:
         if encoded != key:
-            raise LogViolation("records", "encoding its decoded key gives other bytes", offset, key)
+            raise LogViolation("records", "encoding the decoded key gives other bytes", offset, key)
         self._known_keys.add(key)
         group = read_group_id(key)
         if group is None or self._check_group is None or group in self._known_groups:
@@ -127,7 +129,9 @@ class RecordCheck:
         is_first_version = key[:_TYPE_SIZE] == value[:_TYPE_SIZE] == b"\0\0"
         sizes = len(key), len(value)
         if marker is None or (is_first_version and sizes != (_CONTROL_KEY_SIZE, _MARKER_SIZE)):
-            raise LogViolation("markers", "a control record is no marker", offset, key)
+            raise LogViolation(
+                "markers", "a control record is not a transaction marker", offset, key
+            )
 
 
 def _read_value(records: RecordColumns, index: int) -> bytes | None:
@@ -136,7 +140,7 @@ def _read_value(records: RecordColumns, index: int) -> bytes | None:
 
 
 def _read_types(records: RecordColumns) -> Int64Array:
-    """The record type of each key, -1 where it is too short for one."""
+    """The record type of each key, -1 if the key is too short for one."""
     view = np.frombuffer(records.data, dtype=np.uint8)
     high = view[records.key_starts].astype(np.int64)
     low = view[records.key_starts + 1].astype(np.int64)
@@ -145,9 +149,9 @@ def _read_types(records: RecordColumns) -> Int64Array:
 
 
 def _find_plain_commits(records: RecordColumns, types: Int64Array) -> BoolArray:
-    """Values of type 1, v4, without metadata, whose bytes are what encoding them gives.
+    """Which values are of type 1, v4, without metadata, in the one encoding of their fields.
 
-    With a topic id or without; the other fields may be anything.
+    They may have a topic id; the other fields may have any value.
     """
     found = np.zeros(len(types), dtype=bool)
     lengths = records.value_lengths

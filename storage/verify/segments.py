@@ -1,4 +1,4 @@
-"""Verifying Kafka's segment files: the rules that hold for a log by itself."""
+"""Verification of Kafka's segment files, by the checks that apply to a log alone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from storage.verify.violation import LogViolation, PartitionReport, Violation
 def verify_segments(
     folder: SegmentFolder, *, allows_torn_tail: bool = False
 ) -> Iterator[PartitionReport]:
-    """The partitions of a folder, one after another, each up to its first violation.
+    """Verify the partitions of a folder, each up to its first violation.
 
-    Raises ``UnsupportedMessageFormat`` and ``NotSegments``.
+    Raise ``UnsupportedMessageFormat`` and ``NotSegments``.
     """
     for partition in folder.partitions:
         yield verify_partition(folder, partition, allows_torn_tail=allows_torn_tail)
@@ -32,7 +32,7 @@ def verify_segments(
 def verify_partition(
     folder: SegmentFolder, partition: LogPartition, *, allows_torn_tail: bool = False
 ) -> PartitionReport:
-    """One partition, up to its first violation."""
+    """Verify one partition, up to its first violation."""
     files = folder.segments[partition]
     check = PartitionCheck(partition, start_offset=files[0].base_offset)
     try:

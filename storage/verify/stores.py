@@ -1,4 +1,4 @@
-"""Verifying a store: its log, and that everything beside the log is what the log comes to."""
+"""Verification of a store: its log, and the state beside it, which must follow from the log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLOCK_BYTES = 4 << 20
 
 
 class VerifiableStore(Protocol):
-    """What is looked at of a store."""
+    """The parts of a store that verification reads."""
 
     @property
     def partitions(self) -> int:
@@ -37,7 +37,7 @@ class VerifiableStore(Protocol):
         ...
 
     def log_entries(self, partition: LogPartition) -> Iterator[tuple[LogOffset, bytes]]:
-        """The batches in the order of the offsets that they are kept under, with these."""
+        """The batches in offset order, with the offsets they are stored under."""
         ...
 
     def latest(self, partition: LogPartition) -> Iterator[LatestEntry]:
@@ -64,12 +64,14 @@ class VerifiableStore(Protocol):
 
 
 def verify_side(store: VerifiableStore) -> Violation | None:
-    """The first side record that cannot be read, or is not what it reads as."""
+    """The first side record that does not decode, or not to the same bytes again."""
     try:
         for key, value in store.side():
             try:
                 if encode_side(decode_side(key, value)) != (key, value):
-                    return Violation(None, None, key, "side", "encoding it gives other bytes")
+                    return Violation(
+                        None, None, key, "side", "encoding the decoded record gives other bytes"
+                    )
             except CodecError as error:
                 return Violation(None, None, key, "side", str(error))
     except StoreError as error:
@@ -78,20 +80,20 @@ def verify_side(store: VerifiableStore) -> Violation | None:
 
 
 def verify_meta(meta: Mapping[bytes, bytes], cluster_id: str, partitions: int) -> Violation | None:
-    """Whether the store says of itself what the watermark beside it says."""
+    """Whether the store's metadata agrees with the watermark beside it."""
     for key, wanted in ((b"cluster.id", cluster_id), (b"partitions", str(partitions))):
         found = meta.get(key)
         if found != wanted.encode():
             name = key.decode()
-            why = f"the store has {name} {found!r}, the watermark {wanted!r}"
+            why = f"the store has {name} {found!r}, its watermark {wanted!r}"
             return Violation(None, None, key, "meta", why)
     return None
 
 
 def verify_store(store: VerifiableStore, *, with_groups: bool = True) -> Iterator[PartitionReport]:
-    """The partitions, one after another, each up to its first violation.
+    """Verify all partitions, each up to its first violation.
 
-    Without ``with_groups`` nobody looks at what the records say of groups.
+    ``with_groups`` enables the invariants of groups.
     """
     for number in range(store.partitions):
         yield verify_partition(store, LogPartition(number), with_groups=with_groups)
@@ -100,7 +102,7 @@ def verify_store(store: VerifiableStore, *, with_groups: bool = True) -> Iterato
 def verify_partition(
     store: VerifiableStore, partition: LogPartition, *, with_groups: bool = True
 ) -> PartitionReport:
-    """One partition, up to its first violation."""
+    """Verify one partition, up to its first violation."""
     report = PartitionReport(partition)
     try:
         kept = dict(store.kept(partition))
@@ -150,7 +152,7 @@ def _verify(
 
 
 class _Boundary:
-    """Looks at the state where the history starts, and counts what is missing of an import."""
+    """Checks the state at the history start, and the number of gaps in an import."""
 
     def __init__(self, check: PartitionCheck, parts: _Parts, kept: Mapping[bytes, bytes]) -> None:
         self._check = check
@@ -165,7 +167,7 @@ class _Boundary:
         )
 
     def apply(self, block: BatchColumns) -> None:
-        """Blocks are cut where there is something to look at."""
+        """Apply a block, split where a check is due."""
         while self._stops:
             at = int((block.base_offsets < self._stops[0][0]).sum())
             if at == len(block.starts):
@@ -177,7 +179,7 @@ class _Boundary:
         self._check.apply(block)
 
     def finish(self) -> None:
-        """The log is at its end."""
+        """Run the checks that are due at the end of the log."""
         for _, stop in self._stops:
             stop()
         self._stops.clear()
@@ -194,15 +196,15 @@ class _Boundary:
             wrong = min(key for key in keys if found.get(key) != wanted.get(key))
             raise LogViolation(
                 "history",
-                "what is kept of the records below the history start is not what the log has "
+                "the records kept below the history start are not those that the log has "
                 f"there: entry {wrong.hex()}",
                 self._parts.start.offset,
             )
         if wanted and self._check.report.records != len(wanted):
             raise LogViolation(
                 "history",
-                f"below the history start are {self._check.report.records} records, "
-                f"{len(wanted)} count",
+                f"{self._check.report.records} records precede the history start, "
+                f"of which {len(wanted)} are current",
                 self._parts.start.offset,
             )
 
@@ -214,14 +216,14 @@ class _Boundary:
         if imported.end and missing != imported.missing_offsets:
             raise LogViolation(
                 "offsets",
-                f"of the offsets that were imported {missing} have no record, "
-                f"{imported.missing_offsets} had none",
+                f"{missing} of the imported offsets have no record, "
+                f"instead of {imported.missing_offsets}",
                 imported.end,
             )
 
 
 def _read_blocks(entries: Iterable[tuple[LogOffset, bytes]]) -> Iterator[BatchColumns]:
-    """Blocks of batches that are whole, up to the first that is not, which raises."""
+    """Blocks of intact batches, up to the first broken one, which raises ``LogViolation``."""
     held: list[tuple[LogOffset, bytes]] = []
     size = 0
     for entry in entries:
@@ -255,7 +257,7 @@ def _check_block(entries: Sequence[tuple[LogOffset, bytes]]) -> Iterator[BatchCo
 
 
 def _check_batch(offset: LogOffset, batch: bytes) -> None:
-    """Whether the entry is one batch with its own bytes, and has its offset."""
+    """Check that the entry is exactly one batch, intact, with the entry's offset."""
     try:
         header = read_batch_header(batch)
         check_crc(batch, 0, header)
@@ -265,7 +267,7 @@ def _check_batch(offset: LogOffset, batch: bytes) -> None:
         why = f"{len(batch) - header.size} bytes follow the batch of {header.size} bytes"
         raise LogViolation("header", why, offset)
     if header.base_offset != offset:
-        why = f"the batch that is kept under offset {offset} begins at {header.base_offset}"
+        why = f"the batch stored under offset {offset} begins at {header.base_offset}"
         raise LogViolation("offsets", why, offset)
 
 
@@ -273,14 +275,14 @@ def _read_start(kept: Mapping[bytes, bytes]) -> HistoryStart:
     try:
         return decode_history_start(kept)
     except struct.error:
-        raise LogViolation("history", "the note of the history start cannot be read") from None
+        raise LogViolation("history", "the history start cannot be read") from None
 
 
 def _read_imported(store: VerifiableStore, partition: LogPartition) -> Imported:
     try:
         return read_imported(store, partition)
     except struct.error:
-        raise LogViolation("history", "the note of the import cannot be read") from None
+        raise LogViolation("history", "the entry of the import cannot be read") from None
 
 
 def _find_misplaced(partition: LogPartition, partitions: int, group: GroupId) -> str | None:

@@ -1,4 +1,4 @@
-"""What is found wrong with a log."""
+"""Violations found in a log, and the report of a partition."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from model.ids import LogPartition
 
 
 class LogViolation(Exception):
-    """A log breaks a rule, at a record as far as that is known.
+    """A violation, at a record if one is known.
 
-    ``rule`` is a word for scripts: an invariant such as ``S1``, or what was looked at, such as
-    ``crc`` or ``latest``.
+    ``rule`` is for scripts: an invariant such as ``S1``, or the check that failed, such as ``crc``
+    or ``latest``.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class LogViolation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The first violation of a partition; ``partition`` is ``None`` for what belongs to none."""
+    """The first violation of a partition; ``partition`` is ``None`` if it belongs to none."""
 
     partition: LogPartition | None
     offset: int | None
@@ -46,10 +46,10 @@ class Violation:
 
 @dataclass(slots=True)
 class PartitionReport:
-    """What was read of a partition up to its end, or to its violation.
+    """What was read of a partition, up to its end or its first violation.
 
-    ``missing_offsets`` are those before its end that no record has: what compaction took, or what
-    was lost where nothing compacts.
+    ``missing_offsets`` counts offsets before its end that have no record: compaction removed it,
+    or, where nothing is compacted, it was lost.
     """
 
     partition: LogPartition

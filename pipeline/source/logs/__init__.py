@@ -1,3 +1,1 @@
-"""What can be read as the log of groups: segments and stores, their identity, and places in
-them.
-"""
+"""Readable logs of groups: segments and stores, their identity, and positions in them."""

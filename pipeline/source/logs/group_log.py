@@ -1,4 +1,4 @@
-"""What can be read as the log of groups: its partitions, where they begin and end, and slices."""
+"""The interface of a readable log of groups: its partitions, their offset ranges, and slices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.source.logs.places import Edge
 class SegmentSlice:
     """The batches that begin in bytes [begin, end) of a file; reading starts at ``start``.
 
-    ``edges`` are bytes of the file by which a task knows that it is the one that was planned with.
+    ``edges`` are bytes by which a task verifies that the file is still the planned one.
     """
 
     partition: int
@@ -31,13 +31,13 @@ class SegmentSlice:
 
     @property
     def weight(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return self.end - self.begin
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSlice:
-    """Offsets of a partition of a store, as its bounds say."""
+    """A range of offsets in a partition of a store."""
 
     partition: int
     folder: str
@@ -47,7 +47,7 @@ class StoreSlice:
 
 @dataclass(frozen=True, slots=True)
 class LossSlice:
-    """No bytes, but a row that says what of a partition is lost."""
+    """No bytes, only a row that reports a data loss in a partition."""
 
     partition: int
     offset: int
@@ -58,76 +58,76 @@ Slice = SegmentSlice | StoreSlice | LossSlice
 
 
 class LogTask(InputPartition):
-    """What one task of Spark reads."""
+    """The slices that one Spark task reads."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
         self.slices = tuple(slices)
 
 
 class GroupLog(Protocol):
-    """An opened path. Everything raises ``SourceError`` where it cannot be read."""
+    """An opened path. All methods raise ``SourceError`` if it cannot be read."""
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The partitions that are there, in their order."""
+        """The existing partitions, ascending."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines about what was found and is worth knowing, but no error."""
+        """Notes worth reporting that are not errors."""
         ...
 
     @property
     def identity(self) -> str | None:
-        """What no other log has, whatever is written to this one; ``None`` where nothing says."""
+        """An identifier of this log that never changes; ``None`` if unknown."""
         ...
 
     def beginning(self, partition: int) -> int:
-        """The first offset that can be there."""
+        """The lowest offset that may exist."""
         ...
 
     def end(self, partition: int) -> int:
-        """The offset at which the partition goes on."""
+        """The next offset of the partition."""
         ...
 
     def find_time(self, partition: int, wall_ms: int) -> int | None:
-        """The first offset whose record has this time or a later one."""
+        """The first offset whose record has this timestamp or a later one."""
         ...
 
     def find_next(self, partition: int, start: int, end: int) -> int:
-        """The first offset from ``start`` on that a batch has, or ``end`` where none before it is.
+        """The lowest offset of a batch from ``start`` and before ``end``, else ``end``.
 
-        Lower where bytes cannot be read.
+        Lower if bytes cannot be read.
         """
         ...
 
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
-        """The mark of the last record from ``start`` on and before ``end``."""
+        """The mark of the last record from ``start`` and before ``end``."""
         ...
 
     def find_change(self, partition: int, mark: Mark) -> str | None:
-        """Why the log is not the one that the mark is of, and where; ``None`` where it may be."""
+        """Why and where the log is not the one of the mark; ``None`` if it may be."""
         ...
 
     def plan(
         self, wanted: Sequence[tuple[int, Bounds]], min_slices: int | None
     ) -> list[list[Slice]]:
-        """Slices of these partitions, in tasks that are alike in size."""
+        """Slices of these partitions, grouped in tasks of similar size."""
         ...
 
     def refresh(self) -> None:
-        """Looks again at what is there."""
+        """Read the current state of the files."""
         ...
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Close the files."""
         ...
 
 
 def count_slices(weight: int, total: int, most: int, least: int | None) -> int:
-    """In how many slices a range is read, of which none weighs more than ``most``.
+    """The number of slices of a range, none heavier than ``most``.
 
-    Those of all ranges, which weigh ``total``, are together ``least`` or a few more.
+    All ranges, which weigh ``total``, get ``least`` slices or slightly more in total.
     """
     count = -(-weight // most)
     if least is not None:
@@ -136,7 +136,7 @@ def count_slices(weight: int, total: int, most: int, least: int | None) -> int:
 
 
 def pack_slices(slices: Sequence[SegmentSlice | StoreSlice], most: int) -> list[list[Slice]]:
-    """Small slices together, so that no task is only a start and an end."""
+    """Pack small slices into tasks, because each task has a fixed cost."""
     tasks: list[list[Slice]] = []
     room = 0
     for part in slices:

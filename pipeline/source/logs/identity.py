@@ -1,4 +1,4 @@
-"""Whose log some segments are, as the files beside them say: the topic's id, or the cluster's."""
+"""The identity of segments, from files beside them: the topic id, or the cluster id."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _PLACES = (
     ("cluster", "../meta.properties", re.compile(r"^cluster\.id=(\S+)$", re.MULTILINE)),
     ("cluster", "../muster-side.json", re.compile(r'"cluster_id": *"([^"]+)"')),
 )
-"""A broker has the first in each partition's folder; an export of Muster has the last."""
+"""A broker has the first in each partition folder; an export of Muster has the last."""
 
 _READ_BYTES = 4 << 10
-"""What is looked for is in the first lines, and the side records of an export can be many."""
+"""The id is in the first lines, and an export may have many side records."""
 
 
 def find_identity(folders: Iterable[Path]) -> str | None:
-    """What the first folder of a partition says that says anything, such as ``topic:…``."""
+    """The identity of the first partition folder that has one, such as ``topic:…``."""
     for folder in folders:
         for kind, name, pattern in _PLACES:
             found = pattern.search(_read(folder / name))
@@ -28,7 +28,7 @@ def find_identity(folders: Iterable[Path]) -> str | None:
 
 
 def is_other(one: str | None, other: str | None) -> bool:
-    """Whether both are known, of one kind, and not the same."""
+    """Whether both are known, of one kind, and different."""
     if one is None or other is None or one == other:
         return False
     return one.partition(":")[0] == other.partition(":")[0]

@@ -1,4 +1,4 @@
-"""What lies beside the segments and is no part of the log: named, so that nobody misses it."""
+"""Files beside the segments that are not part of the log: reported, so that they are not missed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OF_BROKER = re.compile(
     r".+-\d{1,5}(\.[0-9a-f]{32}-(delete|future|stray))?|[\w-]*checkpoint|meta\.properties|"
     r"bootstrap\.checkpoint|\.lock|\.kafka_cleanshutdown|muster-side\.json"
 )
-"""What a broker has in its log folder, other topics among it, and what an export adds."""
+"""Files of a broker's log folder, including other topics, and of an export."""
 
 
 def list_left_alone(path: Path) -> list[str]:
-    """Names of files and folders at a path that nothing is read of, and that a broker has not."""
+    """Files and folders at a path that are not read and that a broker does not write."""
     if not path.is_dir():
         return []
     partitions = [entry for entry in path.iterdir() if _is_partition(entry)]
@@ -34,12 +34,12 @@ def list_left_alone(path: Path) -> list[str]:
 
 
 def note_left_alone(path: Path) -> tuple[str, ...]:
-    """A line that names them, or none."""
+    """A note that names them, or nothing."""
     names = list_left_alone(path)
     if not names:
         return ()
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (f"left alone, for no part of the log: {', '.join(names[:_SHOWN])}{more}",)
+    return (f"not part of the log: {', '.join(names[:_SHOWN])}{more}",)
 
 
 def _is_partition(entry: Path) -> bool:

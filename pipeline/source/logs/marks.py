@@ -1,8 +1,8 @@
-"""What a stream has last read of a partition, so that it can tell whether the log still has it.
+"""Marks of what a stream has read, which tell whether the log still has it.
 
-Compaction takes records away and never changes one: batches keep their offsets, or have fewer of
-them. So whatever lies now at the offsets of a batch that was read is of that batch, and a record
-that is still there is the record that was read. Anything else is another log.
+Compaction removes records but never changes one: a batch keeps its offsets, or a subset of them. So
+whatever is at the offsets of a batch that was read belongs to that batch, and a record that still
+exists is the one that was read. Otherwise it is another log.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from storage.log.compression import decompress
 
 _HEAD = struct.Struct(">qqqq")
 _LOOKED_AT = 16
-"""Batches that are asked for a record: compaction leaves few empty ones, damage few at all."""
+"""Batches searched for a record: compaction leaves few empty ones, and damage is rare."""
 
 
 class Mark(NamedTuple):
     """The last record that was read, and the offsets of its batch.
 
-    ``checksum`` is the CRC-32C of its offset, time, key and value.
+    ``checksum`` is the CRC-32C of its offset, timestamp, key and value.
     """
 
     base_offset: int
@@ -51,7 +51,7 @@ def find_last_mark(batches: BatchColumns, bounds: Bounds) -> tuple[Mark, int] | 
 
 
 def find_overlaps(batches: BatchColumns, mark: Mark) -> list[int]:
-    """The indexes of the batches with offsets that the mark's batch had."""
+    """The indexes of batches that share offsets with the mark's batch."""
     overlaps = (batches.base_offsets <= mark.last_offset) & (
         batches.last_offsets >= mark.base_offset
     )
@@ -60,18 +60,18 @@ def find_overlaps(batches: BatchColumns, mark: Mark) -> list[int]:
 
 
 def find_difference(batches: BatchColumns, index: int, mark: Mark) -> str | None:
-    """Why a batch cannot be of the batch that was read; ``None`` where it can."""
+    """Why a batch cannot be what is left of the mark's batch; ``None`` if it can."""
     base, last = int(batches.base_offsets[index]), int(batches.last_offsets[index])
     if base < mark.base_offset or last > mark.last_offset:
         return (
-            f"a batch of offsets {base} to {last}, where one of {mark.base_offset} to "
+            f"the batch has offsets {base} to {last}, but one of {mark.base_offset} to "
             f"{mark.last_offset} was read"
         )
     records = _read(batches, index, Bounds(mark.offset, mark.offset + 1))
     if records is None:
-        return f"a batch of offsets {base} to {last} that cannot be read, as it could before"
+        return f"the batch of offsets {base} to {last} is no longer readable"
     if len(records.offsets) and _compute_checksum(records, 0) != mark.checksum:
-        return f"another record at offset {mark.offset} than was read"
+        return f"the record at offset {mark.offset} is not the one that was read"
     return None
 
 

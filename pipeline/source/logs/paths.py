@@ -1,4 +1,4 @@
-"""A path of a log as people write it: as their shell, Hadoop or a browser has it."""
+"""Resolves the path of a log as written for a shell, for Hadoop or for a browser."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PATTERN = re.compile(r"[*?{}\[\]]")
 
 
 def find_path(text: str) -> Path:
-    """Where a log is on this machine, absolute. Raises ``NotALog`` where there is nothing.
+    """The absolute path of a log on this machine. Raise ``NotALog`` if it does not exist.
 
-    A path is taken as it is where that is there. Else ``~`` is the home, as behind ``--path=``
-    where no shell sees it, and ``file:`` is followed by a path as Hadoop writes it (``file:/a b``),
-    or by one with ``%20`` for its space.
+    An existing path is taken literally. Otherwise ``~`` is the home folder, as in ``--path=~/log``,
+    which shells do not expand, and ``file:`` precedes a path in Hadoop's form (``file:/a b``) or
+    with ``%20`` for a space.
     """
     for path in _compute_candidates(text):
         if _is_there(path):
@@ -27,15 +27,15 @@ def find_path(text: str) -> Path:
     scheme = _SCHEME.match(text)
     if scheme is not None and scheme[1].lower() != "file":
         raise NotALog(
-            f"{text} does not exist: a log is read from paths, so mount what {scheme[1]}: names, "
-            "or copy it"
+            f"{text} does not exist: a log is read from a local path, so mount what {scheme[1]}: "
+            "names, or copy it"
         )
     hint = "; patterns are not expanded" if _PATTERN.search(text) else ""
     raise NotALog(f"{text} does not exist{hint}")
 
 
 def is_of_other_system(text: str) -> bool:
-    """Whether a path is for Hadoop or for a connector, such as ``hdfs://`` or ``kafka://``."""
+    """Whether a path is for Hadoop or a connector, such as ``hdfs://`` or ``kafka://``."""
     scheme = _SCHEME.match(text)
     return scheme is not None and scheme[1].lower() != "file" and not _is_there(Path(text))
 
@@ -50,7 +50,7 @@ def _compute_candidates(text: str) -> Iterator[Path]:
         try:
             yield Path(text).expanduser()
         except RuntimeError:
-            # Of somebody whom this machine does not know.
+            # The user is unknown on this machine.
             return
 
 
@@ -58,5 +58,5 @@ def _is_there(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        # Too long for a name, in a folder that may not be read, or with a zero byte.
+        # The name is too long, has a zero byte, or is in an inaccessible folder.
         return False

@@ -1,4 +1,4 @@
-"""Segments of Kafka as a log: whole files, or parts of large ones."""
+"""Kafka's segment files as a log, read whole or in slices."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from storage.segments.folder import SegmentFolder, open_segments
 from storage.segments.segment_reader import SegmentFile
 
 SLICE_BYTES = 32 << 20
-"""What one task reads at most: a segment of Kafka's default size is four of them."""
+"""Most bytes that a task reads: a quarter of a segment of Kafka's default size."""
 
 SLICES_OF_A_FILE = 8
-"""More would read the file more often than they read it faster."""
+"""More slices would read the file more often than they speed it up."""
 
 _LOOKS = 11
 _PAUSE_S = 0.1
-"""Between looks at a folder in which a broker renames files, each of which takes it a moment."""
+"""The pause between attempts while a broker renames files, which takes it a moment each."""
 
 _BEYOND = 1 << 63
-"""Above every offset."""
+"""Exceeds every offset."""
 
 
 class SegmentLog:
-    """See ``GroupLog``. The files may grow, be compacted or replaced, and more may come.
+    """See ``GroupLog``. Files may grow, be compacted or be replaced, and new ones may appear.
 
-    ``pause`` waits for so many seconds, while a broker is in the middle of a cleaning.
+    ``pause`` sleeps for some seconds, while a broker's cleaner is at work.
     """
 
     def __init__(self, path: Path, pause: Callable[[float], None] = time.sleep) -> None:
@@ -55,7 +55,7 @@ class SegmentLog:
         self._folder = _open_folder(path, pause)
         self._places = Places()
         self._ends: dict[int, tuple[int, Mark]] = {}
-        """The end of each partition when it was last found to have grown, and its mark."""
+        """The end of each partition when it last grew, and its mark."""
         self._confirmed: dict[int, list[_Confirmed]] = {}
 
     @property
@@ -65,12 +65,12 @@ class SegmentLog:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines about what was found and is worth knowing, but no error."""
+        """Notes worth reporting that are not errors."""
         return self._folder.notes + note_left_alone(self._path)
 
     @property
     def identity(self) -> str | None:
-        """See ``GroupLog``: the topic's id, or the cluster's, where the folder says one."""
+        """See ``GroupLog``: the topic id or the cluster id, if the folder has one."""
         folders = [files[0].path.absolute().parent for files in self._folder.segments.values()]
         return find_identity(folders)
 
@@ -79,7 +79,7 @@ class SegmentLog:
         return self._files(partition)[0].base_offset
 
     def end(self, partition: int) -> int:
-        """See ``GroupLog``; what a file was read up to is not read again while it is the same."""
+        """See ``GroupLog``; does not read the known part of an unchanged file again."""
         file = self._files(partition)[-1]
         last = None
         for piece, begin in self._walk(file, _BEYOND):
@@ -93,12 +93,12 @@ class SegmentLog:
         return end
 
     def find_time(self, partition: int, wall_ms: int) -> int | None:
-        """See ``GroupLog``; reads the headers of all batches up to there."""
+        """See ``GroupLog``; reads all batch headers before the result."""
         pieces = (piece for file in self._files(partition) for piece, _ in self._walk(file, 0))
         return find_first_offset(pieces, Bounds(start_ms=wall_ms))
 
     def find_next(self, partition: int, start: int, end: int) -> int:
-        """See ``GroupLog``; reads a block, and more where there is nothing in it."""
+        """See ``GroupLog``; reads one block, or more if it is empty."""
         files = self._files(partition)
         first = max(0, bisect_right([file.base_offset for file in files], start) - 1)
         for file in files[first:]:
@@ -113,7 +113,7 @@ class SegmentLog:
         return end
 
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
-        """See ``GroupLog``; reads what comes before ``end`` in its file."""
+        """See ``GroupLog``; reads the file before ``end``."""
         known = self._ends.get(partition)
         if known is not None and known[0] == end and known[1].offset >= start:
             return known[1]
@@ -127,7 +127,7 @@ class SegmentLog:
 
     def _find_mark_in(self, partition: int, file: SegmentFile, bounds: Bounds) -> Mark | None:
         assert bounds.end_offset is not None
-        # Near the end first: most often the record before it is there.
+        # Search near the end first, where the record usually is.
         for offset in dict.fromkeys((bounds.end_offset - 1, bounds.start_offset)):
             found = None
             for piece, begin in self._walk(file, offset):
@@ -144,7 +144,7 @@ class SegmentLog:
         return None
 
     def find_change(self, partition: int, mark: Mark) -> str | None:
-        """See ``GroupLog``; of a file that is the same it reads a header."""
+        """See ``GroupLog``; reads only a header if the file is unchanged."""
         if any(known.holds(mark) for known in self._confirmed.get(partition, ())):
             return None
         files = self._files(partition)
@@ -176,12 +176,12 @@ class SegmentLog:
         begin: int,
         index: int,
     ) -> None:
-        """Remembers where the mark's batch lies, for the next look at it."""
+        """Remember the position of the mark's batch, for the next check."""
         start = int(piece.starts[index])
         head = piece.data[start : start + HEADER_SIZE]
         found = _Confirmed(mark, file.path, Edge(begin + start + len(head), head))
         known = self._confirmed.setdefault(partition, [])
-        # Those of the beginning and of the end of a micro-batch are asked for.
+        # Spark asks for the marks of the start and of the end of a micro-batch.
         known[:] = [*[one for one in known if one.mark != mark], found][-2:]
 
     def plan(
@@ -192,7 +192,7 @@ class SegmentLog:
         total = sum(part.weight for part in whole)
         slices: list[SegmentSlice] = []
         for part in whole:
-            # Each task walks the file from its beginning, for damage decides where batches begin.
+            # Each task scans the file from its start, because damage decides where batches begin.
             count = count_slices(part.weight, total, SLICE_BYTES, min_slices)
             slices.extend(_split(part, min(count, SLICES_OF_A_FILE)))
         if min_slices is not None:
@@ -228,9 +228,9 @@ class SegmentLog:
                     )
 
     def _walk(self, file: SegmentFile, offset: int) -> Iterator[tuple[Piece, int]]:
-        """The pieces of a file, and the byte at which each begins.
+        """The pieces of a file, with the byte at which each begins.
 
-        From the last known place on before which no record from the offset on can be.
+        Starts at the last known position before which no record from ``offset`` can be.
         """
         with _opening(file.path) as source:
             self._places.check(file.path, source)
@@ -246,14 +246,14 @@ class SegmentLog:
 
 @dataclass(frozen=True, slots=True)
 class _Confirmed:
-    """A mark, and the header of the batch that it was seen to be of."""
+    """A mark, and the header of the batch in which it was found."""
 
     mark: Mark
     path: Path
     head: Edge
 
     def holds(self, mark: Mark) -> bool:
-        """Whether this is the mark, and its batch lies where it did."""
+        """Whether it is this mark, and its batch is still in its position."""
         if self.mark != mark:
             return False
         try:
@@ -264,9 +264,9 @@ class _Confirmed:
 
 
 def read_segment_slice(part: SegmentSlice) -> Iterator[Piece]:
-    """The pieces of a slice; raises ``SourceError`` where the file cannot be read.
+    """The pieces of a slice. Raise ``SourceError`` if the file cannot be read.
 
-    ``LogReplaced`` is one, where it is another file than the slice was planned of, or none.
+    Raise ``LogReplaced``, a ``SourceError``, if it is no longer the planned file.
     """
     with _opening(Path(part.file)) as source:
         check_edges(source, part.edges, part.file)
@@ -274,7 +274,7 @@ def read_segment_slice(part: SegmentSlice) -> Iterator[Piece]:
             if _is_beyond(piece, part.bounds.end_offset):
                 break
             yield _name_file(piece, part.file)
-        # Written over in its place, it has been another one under our hands.
+        # The file may have been overwritten in place while it was read.
         check_edges(source, part.edges, part.file)
 
 
@@ -284,9 +284,9 @@ def _opening(path: Path) -> Iterator[BytesOfFile]:
         with open_file(path) as source:
             yield source
     except FileNotFoundError as error:
-        # It was there when the folder was read: the cleaner has put it into the one before it.
+        # It existed when the folder was read: the cleaner has merged it into the previous one.
         raise LogReplaced(
-            f"{path}: the file is no longer there, as where a broker has merged or deleted it; "
+            f"{path}: the file no longer exists, because a broker has merged or deleted it; "
             "read it again"
         ) from error
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A Muster store as a log, read beside its server: only what is durable counts."""
+"""A Muster store as a log, read beside its server up to the durable offset."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from storage.log_store import FormatTooNew, StoreError, read_batch_range
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
 
 SLICE_OFFSETS = 250_000
-"""What one task reads at most."""
+"""Most offsets that a task reads."""
 
 
 class StoreLog:
-    """See ``GroupLog``: the store as it was when this was made."""
+    """See ``GroupLog``: the store at the time of creation or of ``refresh``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class StoreLog:
         return f"cluster:{self._reader.cluster_id}"
 
     def beginning(self, partition: int) -> int:
-        """See ``GroupLog``: trimming leaves each key's last record at its own offset."""
+        """See ``GroupLog``: trimming keeps each key's last record at its own offset."""
         return 0
 
     def end(self, partition: int) -> int:
@@ -52,7 +52,7 @@ class StoreLog:
             return int(self._reader.durable_offset(LogPartition(partition)))
 
     def find_time(self, partition: int, wall_ms: int) -> int | None:
-        """See ``GroupLog``; reads all batches up to there."""
+        """See ``GroupLog``; reads all batches before the result."""
         bounds = Bounds(end_offset=self.end(partition), start_ms=wall_ms)
         return find_first_offset(_read_pieces(self._reader, partition, bounds), bounds)
 
@@ -123,7 +123,7 @@ class StoreLog:
 
 
 def read_store_slices(slices: Sequence[StoreSlice]) -> Iterator[tuple[StoreSlice, Piece]]:
-    """The pieces of slices of one store, which is opened once for them."""
+    """The pieces of slices of one store, which is opened once."""
     reader = _open(Path(slices[0].folder))
     try:
         for part in slices:

@@ -1,1 +1,1 @@
-"""The history of every group, in one pass over its records."""
+"""The history of every group, computed in one pass over its records."""

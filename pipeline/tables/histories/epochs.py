@@ -1,4 +1,4 @@
-"""Rows of records that are rows as they are: epochs, targets, generations."""
+"""Rows that map one to one to records: epochs, target assignments, generations."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _NO_TIMESTAMP = -1
 
 
 class EpochRows:
-    """One row for each record of the types 2, 3, 7 and 8.
+    """One row per record of the types 2, 3, 7 and 8.
 
-    The targets of members come before the epoch that they belong to, so they wait for it.
+    The target assignments of members precede the record with their epoch, so they wait for it.
     """
 
     def __init__(self, rows: Rows) -> None:

@@ -1,7 +1,7 @@
-"""The history of every group in one pass over the records that are no offsets.
+"""The history of every group, in one pass over the records other than offsets.
 
 Spark sorts the records by group and offset, and each task takes one group after another through
-``group_log``; it keeps the state of one group, so memory does not grow with the log.
+``follow_groups``, which keeps the state of a single group, so memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pipeline.tables.record_table import FIRST_GROUP_TYPE
 KIND = "kind"
 _ROWS_A_BATCH = 4_096
 _LARGE_WRITE_BYTES = 1 << 18
-"""Of keys and values: what is written at once is cut into batches only when it is more."""
+"""Size of keys and values: a smaller write is never split into batches."""
 
 MakeRowObservers = Callable[[Rows], Sequence[Observer]]
 
 
 def make_table_observers(rows: Rows) -> Sequence[Observer]:
-    """All that the tables need."""
+    """All observers for the tables."""
     return (
         EpochRows(rows),
         OwnershipRows(rows),
@@ -44,9 +44,9 @@ def make_table_observers(rows: Rows) -> Sequence[Observer]:
 
 
 def select_group_events(records: DataFrame, *, with_unknown: bool = False) -> DataFrame:
-    """The records that are no offsets, as ``LoggedRecord`` has them.
+    """The records other than offsets, with the columns of ``LoggedRecord``.
 
-    ``with_unknown``: also those of a version of a newer Kafka.
+    ``with_unknown``: include records with a version of a newer Kafka.
     """
     is_readable = col("problem").isNull()
     if with_unknown:
@@ -105,7 +105,7 @@ def compute_group_history(records: DataFrame) -> DataFrame:
 
 
 def select_table(history: DataFrame, table: str) -> DataFrame:
-    """One of the tables out of the history."""
+    """One table of the history."""
     return history.where(col(KIND) == table).select(f"{table}.*")
 
 
@@ -119,7 +119,7 @@ def follow_history(
     tables: dict[str, pa.Schema],
     make_observers: MakeRowObservers,
 ) -> Iterator[pa.RecordBatch]:
-    """What a task makes of events that are sorted by group and offset."""
+    """The history rows of events that are sorted by group and offset."""
     schema = _compute_union_schema(tables)
     rows = Rows()
     for _ in follow_groups(_read(batches), lambda partition, group_id: make_observers(rows)):

@@ -1,7 +1,7 @@
-"""What a group is at a place of its log, by names: a replay that shares no code with the server's.
+"""The state of a group at a point of its log, by names: a replay independent of the server's.
 
-A compacted log lacks what was superseded: members may come before their group, targets before
-their members. What no record has told is ``None``.
+A compacted log lacks superseded records: members may come before their group, targets before their
+members. Values are ``None`` until a record sets them.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from muster.assignors.embedded import (
 )
 
 Place = tuple[bytes | str, int]
-"""A partition: the topic's id, or its name where a classic group holds it, and the number."""
+"""A partition: the topic's id, or its name for a classic group, and the number."""
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 AWAY_EPOCH = -2
-"""Of a static member that left and may come back."""
+"""The epoch of a static member that left temporarily."""
 
 _FOREIGN = {ShareGroupMetadataKey: SHARE, StreamsGroupMetadataKey: STREAMS}
 
 
 @dataclass(slots=True)
-class Standing:
-    """Where a member stands; what it holds, with assignment epochs."""
+class CurrentAssignment:
+    """A member's current assignment: its epoch and state, and its partitions with their epochs."""
 
     epoch: int
     previous_epoch: int
@@ -63,18 +63,18 @@ class Standing:
     pending: dict[Place, int]
 
     def holds(self, place: Place) -> bool:
-        """Whether no other member may have the partition."""
+        """Whether the member owns the partition, so that no other may have it."""
         return place in self.assigned or place in self.pending
 
     def held(self) -> Iterator[tuple[Place, int]]:
-        """All that no other member may have, with epochs."""
+        """All partitions that the member owns, with their epochs."""
         yield from self.assigned.items()
         yield from self.pending.items()
 
 
 @dataclass(slots=True)
 class GroupState:
-    """One group. ``types`` has more than one name only in the middle of a conversion."""
+    """The state of one group. ``types`` has several names only during a conversion."""
 
     group_id: str
     epoch: int | None = None
@@ -83,17 +83,17 @@ class GroupState:
     members: dict[str, ConsumerGroupMemberMetadataValue] = field(default_factory=dict)
     targets: dict[str, frozenset[Place]] = field(default_factory=dict)
     target_owner: dict[Place, str] = field(default_factory=dict)
-    standings: dict[str, Standing] = field(default_factory=dict)
+    current_assignments: dict[str, CurrentAssignment] = field(default_factory=dict)
     regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     classic: GroupMetadataValue | None = None
     foreign: set[str] = field(default_factory=set)
     was_deleted: bool = False
-    """A consumer group of this id was deleted, and none has come since."""
+    """A consumer group of this id was deleted, and none was created since."""
     offsets: dict[str, set[int]] = field(default_factory=dict)
-    """Partitions with a committed offset, by topic; kept where the observers are shown offsets."""
+    """Partitions with a committed offset, by topic; kept only if observers are shown offsets."""
 
     def types(self) -> set[str]:
-        """The types of group that the id stands for."""
+        """The group types that the id has."""
         found = set(self.foreign)
         if self.classic is not None:
             found.add(CLASSIC)
@@ -102,17 +102,17 @@ class GroupState:
         return found
 
     def has_parts(self) -> bool:
-        """Whether there is anything of a consumer group but its epoch."""
-        return bool(self.members or self.targets or self.standings)
+        """Whether the consumer group has any record besides its epoch."""
+        return bool(self.members or self.targets or self.current_assignments)
 
     def has_members(self) -> bool:
-        """Whether a member of a served type is there."""
+        """Whether a consumer or classic group has a member."""
         return bool(self.members or (self.classic is not None and self.classic.members))
 
     # ---------------------------------------------------------------------------------- changes
 
     def apply_offset(self, topic: str, partition: int, is_deletion: bool) -> None:
-        """An offset is there, or is gone."""
+        """Apply a commit or a deletion."""
         if not is_deletion:
             self.offsets.setdefault(topic, set()).add(partition)
             return
@@ -123,7 +123,7 @@ class GroupState:
                 del self.offsets[topic]
 
     def apply(self, key: RecordKey, value: RecordValue | None) -> None:
-        """One record that is no offset."""
+        """Apply a record other than an offset."""
         if isinstance(value, UnknownValue):
             return
         match key:
@@ -143,7 +143,7 @@ class GroupState:
                 self._apply_target(key.member_id, value)
             case ConsumerGroupCurrentMemberAssignmentKey():
                 assert value is None or isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
-                self._apply_standing(key.member_id, value)
+                self._apply_current_assignment(key.member_id, value)
             case ConsumerGroupRegularExpressionKey():
                 assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)
                 self.regexes.pop(key.regular_expression, None)
@@ -165,7 +165,13 @@ class GroupState:
         self.epoch = self.target_epoch = None
         self.metadata_hash = 0
         self.was_deleted = True
-        for parts in (self.members, self.targets, self.target_owner, self.standings, self.regexes):
+        for parts in (
+            self.members,
+            self.targets,
+            self.target_owner,
+            self.current_assignments,
+            self.regexes,
+        ):
             parts.clear()
 
     def _apply_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
@@ -173,7 +179,7 @@ class GroupState:
             self.members[member_id] = value
             return
         self.members.pop(member_id, None)
-        self.standings.pop(member_id, None)
+        self.current_assignments.pop(member_id, None)
         self._apply_target(member_id, None)
 
     def _apply_target(
@@ -187,21 +193,21 @@ class GroupState:
             for place in self.targets[member_id]:
                 self.target_owner[place] = member_id
 
-    def _apply_standing(
+    def _apply_current_assignment(
         self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
     ) -> None:
         if value is None:
-            self.standings.pop(member_id, None)
+            self.current_assignments.pop(member_id, None)
         else:
-            self.standings[member_id] = read_standing(value)
+            self.current_assignments[member_id] = read_current_assignment(value)
 
     # -------------------------------------------------------------------------------- questions
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether a member subscribes to the topic, as far as records say.
+        """Whether a member subscribes to the topic, according to the records.
 
-        A classic group whose subscriptions cannot be read counts as subscribed to everything,
-        as for Kafka, which does not expire its offsets while it has members.
+        A classic group with unreadable subscriptions counts as subscribed to every topic, as in
+        Kafka, which does not expire its offsets while it has members.
         """
         if self.has_subscriber(topic):
             return True
@@ -222,15 +228,15 @@ class GroupState:
 
 
 def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> frozenset[Place]:
-    """The partitions of a target."""
+    """The partitions of a member's target assignment."""
     return frozenset(
         (topic.topic_id, number) for topic in value.topic_partitions for number in topic.partitions
     )
 
 
-def read_standing(value: ConsumerGroupCurrentMemberAssignmentValue) -> Standing:
-    """Where a member stands by its record."""
-    return Standing(
+def read_current_assignment(value: ConsumerGroupCurrentMemberAssignmentValue) -> CurrentAssignment:
+    """A member's current assignment, from its record."""
+    return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         value.state,
@@ -242,7 +248,7 @@ def read_standing(value: ConsumerGroupCurrentMemberAssignmentValue) -> Standing:
 def _read_places(
     topics: tuple[AssignedTopicPartitions, ...], member_epoch: int
 ) -> dict[Place, int]:
-    """Partitions with their epochs; before Kafka 4.3 the member's own stands for them."""
+    """Partitions with their assignment epochs: the member's, in records older than Kafka 4.3."""
     found: dict[Place, int] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or ()
@@ -261,7 +267,7 @@ def read_state_name(state: int) -> str:
 
 
 def read_classic_places(member: ClassicGroupMember) -> frozenset[Place]:
-    """What the leader gave a member of a classic group; nothing where that cannot be read."""
+    """The leader's assignment for a classic member; empty if it is unreadable."""
     try:
         topics = decode_assignment(member.assignment).partitions if member.assignment else ()
     except MalformedProtocolError:
@@ -270,14 +276,14 @@ def read_classic_places(member: ClassicGroupMember) -> frozenset[Place]:
 
 
 def read_classic_assignments(value: GroupMetadataValue) -> Mapping[str, frozenset[Place]]:
-    """What each member of a classic group holds; nothing unless it is of the type consumer."""
+    """The assignments of a classic group's members; empty for other protocol types."""
     if value.protocol_type != PROTOCOL_TYPE:
         return {}
     return {member.member_id: read_classic_places(member) for member in value.members}
 
 
 def read_classic_topics(value: GroupMetadataValue) -> frozenset[str] | None:
-    """The topics that the members subscribe to; ``None`` where that cannot be read."""
+    """The topics that the members subscribe to; ``None`` if a subscription is unreadable."""
     if value.protocol_type != PROTOCOL_TYPE or value.protocol is None:
         return None
     topics: set[str] = set()
@@ -291,10 +297,10 @@ def read_classic_topics(value: GroupMetadataValue) -> frozenset[str] | None:
 
 @lru_cache(maxsize=65_536)
 def show_topic_id(topic_id: bytes) -> str:
-    """Kafka's 22 characters."""
+    """The topic id as Kafka's 22 characters."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
 def read_topic_id(text: str) -> bytes:
-    """The id of which ``show_topic_id`` makes this."""
+    """The inverse of ``show_topic_id``."""
     return base64.urlsafe_b64decode(text + "==")

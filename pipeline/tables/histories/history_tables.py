@@ -1,7 +1,7 @@
-"""The columns of the tables that the history of each group gives, as Arrow schemas.
+"""The columns of the history tables, as Arrow schemas.
 
-Every row has the place of the record that it stands for, ``log_partition`` and ``offset``, and is
-found by it again: running twice gives the same rows. ``ts`` is the record's time.
+Every row has the ``log_partition`` and ``offset`` of its record, which identify it: every run gives
+the same rows. ``ts`` is the record's timestamp.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def _table(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 
 HISTORY_TABLES: dict[str, pa.Schema] = {
     GROUP_EPOCHS: _table(
-        ("group_epoch", pa.int32()),  # null where the group is deleted
+        ("group_epoch", pa.int32()),  # null if the group is deleted
         ("metadata_hash", pa.int64()),
     ),
     MEMBER_EPOCHS: _table(
         ("member_id", pa.string()),
-        ("member_epoch", pa.int32()),  # null where the member is gone, and all that follows
+        ("member_epoch", pa.int32()),  # null if the member is gone, like the rest
         ("previous_member_epoch", pa.int32()),
         ("state", pa.string()),
         ("assigned", _HELD),
@@ -65,8 +65,8 @@ HISTORY_TABLES: dict[str, pa.Schema] = {
     ),
     TARGET_ASSIGNMENTS: _table(
         ("member_id", pa.string()),
-        ("assignment_epoch", pa.int32()),  # of the target that it belongs to; null if unknown
-        ("assigned", _ASSIGNMENT),  # null where the target gives the member nothing any more
+        ("assignment_epoch", pa.int32()),  # null if unknown
+        ("assigned", _ASSIGNMENT),  # null if removed from the target
     ),
     PARTITION_OWNERSHIP: _table(
         ("topic", pa.string()),
@@ -76,7 +76,7 @@ HISTORY_TABLES: dict[str, pa.Schema] = {
         ("assignment_epoch", pa.int32()),  # or the generation of a classic group
         ("valid_from", TIMESTAMP),
         ("valid_to", TIMESTAMP),  # null while it lasts
-        ("from_write", pa.int64()),  # base offsets of the batches that gave it and took it
+        ("from_write", pa.int64()),  # base offsets of the first and last batch
         ("to_write", pa.int64()),
         ("to_offset", pa.int64()),
     ),
@@ -93,7 +93,7 @@ HISTORY_TABLES: dict[str, pa.Schema] = {
         ("cause_member_id", pa.string()),
     ),
     CLASSIC_GENERATIONS: _table(
-        ("generation", pa.int32()),  # null where the group is deleted, and all that follows
+        ("generation", pa.int32()),  # null if the group is deleted, like the rest
         ("protocol_type", pa.string()),
         ("protocol", pa.string()),
         ("leader", pa.string()),

@@ -17,14 +17,14 @@ UPGRADE, DOWNGRADE = "upgrade", "downgrade"
 
 
 class MigrationRows:
-    """A row for each group that was deleted as one type and written as the other, all at once."""
+    """A row for each write that deletes a group of one type and creates it with the other."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._left_classic: GroupMetadataValue | None = None
         self._left_epoch: int | None = None
         self._members = 0
-        """Of the consumer group, when what was written at once began."""
+        """The number of members of the consumer group when the write began."""
         self._is_first = True
 
     def see(self, state: GroupState, change: Change) -> None:

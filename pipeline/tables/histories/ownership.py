@@ -1,4 +1,4 @@
-"""Who held which partition from when to when, as the records say it."""
+"""Intervals in which a member owned a partition, from the records."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pipeline.tables.histories.history_tables import PARTITION_OWNERSHIP
 from pipeline.tables.histories.rows import Rows, to_timestamp
 from pipeline.tables.histories.written_records import Change, GroupRecord, LoggedRecord
 
-_Holder = tuple[str, str]
-"""The type of group and the member's id: a converted member is two holders, one after another."""
+_Owner = tuple[str, str]
+"""Group type and member id: a converted member is two owners in succession."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,17 @@ class _Interval:
 
 
 class OwnershipRows:
-    """A row for each partition and member that held it, assigned or to be revoked.
+    """A row for each interval in which a member owned a partition, assigned or pending revocation.
 
-    What was written at once counts as a whole, so that a partition which passes from one member to
-    another within it is never with both.
+    A write counts as a whole, so a partition that passes from one member to another in one write
+    never has two owners.
     """
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._open: dict[_Holder, dict[Place, _Interval]] = {}
+        self._open: dict[_Owner, dict[Place, _Interval]] = {}
         self._changed: dict[str, LoggedRecord] = {}
-        """Members of the consumer group, with the record that changed what they hold."""
+        """Members of the consumer group whose assignment changed, with the record that did it."""
         self._classic_changed: LoggedRecord | None = None
 
     def see(self, state: GroupState, change: Change) -> None:
@@ -53,10 +53,10 @@ class OwnershipRows:
             case ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
                 self._changed[member_id] = change.at
             case ConsumerGroupMemberMetadataKey(member_id=member_id) if change.value is None:
-                if member_id in state.standings:
+                if member_id in state.current_assignments:
                     self._changed[member_id] = change.at
             case ConsumerGroupMetadataKey() if change.value is None:
-                self._changed.update(dict.fromkeys(state.standings, change.at))
+                self._changed.update(dict.fromkeys(state.current_assignments, change.at))
             case GroupMetadataKey():
                 self._classic_changed = change.at
             case _:
@@ -67,8 +67,8 @@ class OwnershipRows:
             self._end_classic_write(state, self._classic_changed)
             self._classic_changed = None
         for member_id, at in self._changed.items():
-            standing = state.standings.get(member_id)
-            places = {} if standing is None else dict(standing.held())
+            current = state.current_assignments.get(member_id)
+            places = {} if current is None else dict(current.held())
             self._hold((CONSUMER, member_id), places, at)
         self._changed.clear()
 
@@ -81,23 +81,23 @@ class OwnershipRows:
             places = dict.fromkeys(held.get(member_id, ()), generation)
             self._hold((CLASSIC, member_id), places, at)
 
-    def _hold(self, holder: _Holder, places: dict[Place, int], at: LoggedRecord) -> None:
-        held = self._open.setdefault(holder, {})
+    def _hold(self, owner: _Owner, places: dict[Place, int], at: LoggedRecord) -> None:
+        held = self._open.setdefault(owner, {})
         for place in held.keys() - places.keys():
-            self._add(holder, place, held.pop(place), at)
+            self._add(owner, place, held.pop(place), at)
         for place, epoch in places.items():
             if place not in held:
                 held[place] = _Interval(at, epoch)
         if not held:
-            del self._open[holder]
+            del self._open[owner]
 
     def finish(self, state: GroupState) -> None:
-        for holder, held in self._open.items():
+        for owner, held in self._open.items():
             for place, interval in held.items():
-                self._add(holder, place, interval, None)
+                self._add(owner, place, interval, None)
 
     def _add(
-        self, holder: _Holder, place: Place, interval: _Interval, end: LoggedRecord | None
+        self, owner: _Owner, place: Place, interval: _Interval, end: LoggedRecord | None
     ) -> None:
         topic, partition = place
         since = interval.since
@@ -107,7 +107,7 @@ class OwnershipRows:
             topic=topic if isinstance(topic, str) else None,
             topic_id=show_topic_id(topic) if isinstance(topic, bytes) else None,
             partition=partition,
-            member_id=holder[1],
+            member_id=owner[1],
             assignment_epoch=interval.epoch,
             valid_from=to_timestamp(since.ts_ms),
             valid_to=None if end is None else to_timestamp(end.ts_ms),

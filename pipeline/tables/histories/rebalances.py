@@ -1,4 +1,4 @@
-"""Rebalances: what each target moved, why it was made, and when the members had reached it."""
+"""Rebalances: what each target assignment moved, its cause, and when the members converged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pipeline.tables.histories.written_records import Change, GroupRecord, Logge
 
 MEMBER_JOINED = "member_joined"
 MEMBER_LEFT = "member_left"
-"""Left, was removed, or was not heard of in time: the records are the same."""
+"""Left, was removed or timed out: the records are the same."""
 SUBSCRIPTION_CHANGED = "subscription_changed"
 ASSIGNOR_CHANGED = "assignor_changed"
 TOPICS_CHANGED = "topics_changed"
@@ -53,7 +53,7 @@ CAUSES = (
 
 _NOT_REACHED = -1
 _Cause = tuple[str | None, str | None]
-"""The cause and its member, ``None`` where records do not show them."""
+"""The cause and its member, ``None`` if the records do not show them."""
 _UNKNOWN: _Cause = (None, None)
 
 
@@ -69,11 +69,11 @@ class _Rebalance:
 
 
 class ConsumerRebalances:
-    """A row for each target of a consumer group.
+    """A row for each target assignment of a consumer group.
 
-    It begins with the first group epoch after the target before, and has converged when every
-    member that is not away is stable at its epoch or has gone beyond it. The target that a
-    conversion writes down keeps what classic members had, and is none.
+    A rebalance begins with the first group epoch after the previous target. It has converged when
+    every member that is not away is stable at its epoch or beyond. The target that a conversion
+    writes keeps the partitions of classic members, and does not count.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -81,9 +81,9 @@ class ConsumerRebalances:
         self._open: list[_Rebalance] = []
         self._reached: dict[str, int] = {}
         self._members_at: Counter[int] = Counter()
-        """How many members have reached which epoch."""
+        """How many members have reached each epoch."""
         self._causes: list[_Cause] = []
-        """Of the write that is under way, until a group epoch takes them."""
+        """Causes in the current write, until a group epoch takes one."""
         self._started: LoggedRecord | None = None
         self._cause: _Cause = _UNKNOWN
         self._moved_members: set[str] = set()
@@ -228,7 +228,7 @@ class ConsumerRebalances:
                 self._add(self._open.pop(0), self._last)
 
     def _end_all(self) -> None:
-        """The group is empty: what has not converged never will."""
+        """The group is empty: open rebalances never converge."""
         for rebalance in self._open:
             self._add(rebalance, None)
         self._open.clear()
@@ -259,7 +259,7 @@ class ConsumerRebalances:
 
 
 def _compute_reached(value: ConsumerGroupCurrentMemberAssignmentValue) -> int:
-    """The epoch whose target the member holds in full."""
+    """The last epoch whose target the member has reached."""
     if value.member_epoch == AWAY_EPOCH or value.state == MemberState.STABLE:
         return value.member_epoch
     return value.member_epoch - 1
@@ -268,8 +268,9 @@ def _compute_reached(value: ConsumerGroupCurrentMemberAssignmentValue) -> int:
 class ClassicRebalances:
     """A row for each generation of a classic group that has members.
 
-    A record is written when the leader has sent the assignment: when a rebalance began is in none.
-    The record that a conversion writes keeps what the members had, and is no rebalance.
+    The record is written when the leader has sent the assignment, so no record tells when the
+    rebalance began. The record that a conversion writes keeps the members' partitions, and does not
+    count.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -320,7 +321,7 @@ class ClassicRebalances:
 
 
 def _find_classic_cause(before: GroupMetadataValue | None, value: GroupMetadataValue) -> _Cause:
-    """Only where one thing is seen to have changed."""
+    """The cause, if exactly one thing changed."""
     if before is None:
         return _UNKNOWN
     said = {member.member_id: member.subscription for member in value.members}

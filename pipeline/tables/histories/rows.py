@@ -1,4 +1,4 @@
-"""Rows on their way to their tables."""
+"""Collects rows for the tables."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Row = dict[str, Any]
 
 
 class Rows:
-    """Collects rows by table until somebody takes them."""
+    """Collects rows by table until ``take``."""
 
     def __init__(self) -> None:
         self._rows: defaultdict[str, list[Row]] = defaultdict(list)
         self.count = 0
 
     def add(self, table: str, at: LoggedRecord, **columns: Any) -> None:
-        """A row that stands for the record."""
+        """Add a row for the record."""
         row = {
             "group_id": at.group_id,
             "log_partition": at.log_partition,
@@ -31,7 +31,7 @@ class Rows:
         self.count += 1
 
     def take(self) -> dict[str, list[Row]]:
-        """What there is, by table; afterwards there is nothing."""
+        """Remove and return all rows, by table."""
         taken = dict(self._rows)
         self._rows.clear()
         self.count = 0
@@ -39,5 +39,5 @@ class Rows:
 
 
 def to_timestamp(ms: int | None) -> int | None:
-    """Microseconds, as Spark's timestamps have them; none of what is no time."""
+    """Microseconds, as in Spark's timestamps; ``None`` outside their range."""
     return None if ms is None or not FIRST_MS <= ms <= LAST_MS else ms * 1000

@@ -1,6 +1,6 @@
-"""What groups are, at times and in the end, as their records say: what a description shows.
+"""Descriptions of groups, at given times and at the end, as far as records show them.
 
-What is in no record is not shown: that a classic group rebalances, and who has joined it since.
+Not in any record: that a classic group is rebalancing, and which members have joined since.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _MEMBERS = pa.list_(
             ("rack_id", pa.string()),
             ("client_id", pa.string()),
             ("client_host", pa.string()),
-            ("member_epoch", pa.int32()),  # null in a classic group, as all that follows
+            ("member_epoch", pa.int32()),  # null in a classic group, like the next four
             ("subscribed_topic_names", pa.list_(pa.string())),
             ("subscribed_topic_regex", pa.string()),
-            ("assigned", _PARTITIONS),  # also what it has yet to give up
+            ("assigned", _PARTITIONS),  # includes pending revocation
             ("target", _PARTITIONS),
             ("classic_metadata", pa.binary()),  # null in a consumer group
             ("classic_assignment", pa.binary()),
@@ -70,16 +70,16 @@ STATES = pa.schema(
         ("protocol", pa.string()),
         ("members", _MEMBERS),
         ("log_partition", pa.int32()),
-        ("offset", pa.int64()),  # of the last record that counts
+        ("offset", pa.int64()),  # of the last record applied
         ("ts", TIMESTAMP),
     ]
 )
 
 
 def compute_group_states(records: DataFrame, moments: Mapping[str, Sequence[int]]) -> DataFrame:
-    """A row of each group at its moments (wall ms) and in the end; none while there is no group.
+    """A row for each group at its moments (wall ms) and at the end, if it exists then.
 
-    A record counts from its batch's time on. Groups of nothing but offsets have no row.
+    A record counts from its batch's timestamp. Groups with offsets only have no row.
     """
     wanted = {group_id: tuple(sorted(set(times))) for group_id, times in moments.items()}
 
@@ -91,7 +91,7 @@ def compute_group_states(records: DataFrame, moments: Mapping[str, Sequence[int]
 
 
 def compute_offsets_at(commits: DataFrame, moments: DataFrame) -> DataFrame:
-    """What is committed at moments, which are columns ``group_id`` and ``at``."""
+    """The committed offsets at moments, which have columns ``group_id`` and ``at``."""
     seen = moments.select(col("group_id").alias("group_id"), "at").distinct()
     numbered = seen.withColumn(
         "moment", sql.row_number().over(Window.orderBy("group_id", "at")).cast("int")
@@ -99,7 +99,7 @@ def compute_offsets_at(commits: DataFrame, moments: DataFrame) -> DataFrame:
     until = commits.join(sql.broadcast(numbered), "group_id").where(
         col("effective_ts") <= col("at")
     )
-    # A moment is one more part of the key, for which the number of the log's partition stands.
+    # The moment becomes part of the key, in place of the log partition.
     latest = compute_latest_offsets(
         until.withColumn("place", col("log_partition")).withColumn("log_partition", col("moment"))
     )
@@ -107,7 +107,7 @@ def compute_offsets_at(commits: DataFrame, moments: DataFrame) -> DataFrame:
 
 
 class _StateRows:
-    """A row before the first record that is later than a moment, and one in the end."""
+    """Adds a row before the first record later than a moment, and one at the end."""
 
     def __init__(self, rows: Rows, moments: Mapping[str, Sequence[int]]) -> None:
         self._rows = rows
@@ -142,7 +142,7 @@ class _StateRows:
 
 
 def describe_state(state: GroupState) -> Row:
-    """One group, of which there is something."""
+    """The columns of a group that exists."""
     if state.epoch is not None:
         return _describe_consumer_group(state)
     if state.classic is not None:
@@ -160,7 +160,7 @@ def describe_state(state: GroupState) -> Row:
 
 
 def _compute_classic_state(found: GroupMetadataValue) -> str:
-    """A record that names members and no leader is a downgrade's: the group has to rebalance."""
+    """The state; a record with members but no leader is a downgrade's, which must rebalance."""
     if not found.members:
         return EMPTY
     return PREPARING if found.leader is None else STABLE
@@ -187,26 +187,26 @@ def _compute_state(state: GroupState) -> str:
     if state.epoch is not None and state.epoch > target_epoch:
         return ASSIGNING
     for member_id in state.members:
-        standing = state.standings.get(member_id)
-        if standing is None or standing.epoch != target_epoch:
+        current = state.current_assignments.get(member_id)
+        if current is None or current.epoch != target_epoch:
             return RECONCILING
-        if standing.state != MemberState.STABLE:
+        if current.state != MemberState.STABLE:
             return RECONCILING
     return STABLE
 
 
 def _describe_member(state: GroupState, member_id: str) -> dict[str, Any]:
-    member, standing = state.members[member_id], state.standings.get(member_id)
+    member, current = state.members[member_id], state.current_assignments.get(member_id)
     return {
         "member_id": member_id,
         "instance_id": member.instance_id,
         "rack_id": member.rack_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "member_epoch": 0 if standing is None else standing.epoch,
+        "member_epoch": 0 if current is None else current.epoch,
         "subscribed_topic_names": list(member.subscribed_topic_names),
         "subscribed_topic_regex": member.subscribed_topic_regex,
-        "assigned": _show([] if standing is None else (place for place, _ in standing.held())),
+        "assigned": _show([] if current is None else (place for place, _ in current.held())),
         "target": _show(state.targets.get(member_id, ())),
     }
 

@@ -1,6 +1,6 @@
-"""The records of one group as they were written: one by one, and what was written at once.
+"""The records of one group in the order written, and the atomic writes that they belong to.
 
-A group is in one partition of the log, so the order of offsets is the order of what happened.
+A group has one log partition, so the order of offsets is the order of events.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ OFFSET_COMMIT_TYPE = 1
 
 
 class LoggedRecord(NamedTuple):
-    """One row of the history that Spark hands over, sorted by group and offset.
+    """One row of the history from Spark, sorted by group and offset.
 
-    ``ts_ms`` is ``None`` where the record has no time that Spark can have. ``goes_on`` is set where
-    the batch before was so large that this one may be the rest of the same write. Of offsets there
-    are no keys: ``topic`` and ``topic_partition`` are given, and ``value`` is ``None`` where the
-    offset is deleted, empty where it is there for the first time. A deletion tells of the last
-    commit in ``commit_ts_ms`` and ``expire_ts_ms``.
+    ``ts_ms`` is ``None`` if the timestamp is outside Spark's range. ``goes_on`` is set if the
+    previous batch was so large that this one may belong to the same write. Offsets have no key, but
+    ``topic`` and ``topic_partition``; their ``value`` is ``None`` for a deletion, empty for a first
+    commit. A deletion has the times of the last commit in ``commit_ts_ms`` and ``expire_ts_ms``.
     """
 
     log_partition: int
@@ -42,7 +41,7 @@ class LoggedRecord(NamedTuple):
 
 
 class GroupRecord(NamedTuple):
-    """A record that is no offset, decoded; ``value`` is ``None`` for a tombstone."""
+    """A decoded record other than an offset; ``value`` is ``None`` for a tombstone."""
 
     at: LoggedRecord
     key: RecordKey
@@ -50,7 +49,7 @@ class GroupRecord(NamedTuple):
 
 
 class OffsetChange(NamedTuple):
-    """A committed offset that is there for the first time, or is deleted."""
+    """The first commit or the deletion of an offset."""
 
     at: LoggedRecord
     topic: str
@@ -65,23 +64,23 @@ class Observer(Protocol):
     """Sees the changes of one group in order. ``state`` is the group's."""
 
     def see(self, state: GroupState, change: Change) -> None:
-        """Before the change is applied to the state."""
+        """See a change before it is applied to the state."""
 
     def end_write(self, state: GroupState) -> None:
-        """All that was written at once has been applied."""
+        """All changes of one write have been applied."""
 
     def finish(self, state: GroupState) -> None:
-        """The log has no more of this group."""
+        """The log has no more records of this group."""
 
 
 MakeObservers = Callable[[int, str], Sequence[Observer]]
-"""The observers of a group, for its log partition and its id."""
+"""Creates the observers of a group, from its log partition and its id."""
 
 
 def follow_groups(records: Iterable[LoggedRecord], make_observers: MakeObservers) -> Iterator[None]:
-    """Takes the records group by group through the state, under the eyes of the observers.
+    """Apply the records group by group to a state, and show each change to the observers.
 
-    Gives the caller a turn after each write, to take away what the observers have made.
+    Yields after each write, so that the caller can take the observers' rows.
     """
     current: tuple[int, str] | None = None
     state = GroupState("")
@@ -130,7 +129,7 @@ def _finish(state: GroupState, observers: Sequence[Observer], last: LoggedRecord
 
 
 def decode_change(record: LoggedRecord) -> Change | None:
-    """What a row says; ``None`` for bytes that cannot be read, which are counted elsewhere."""
+    """Decode a row; ``None`` if it is unreadable, which is counted elsewhere."""
     if record.type_id == OFFSET_COMMIT_TYPE:
         assert record.topic is not None
         assert record.topic_partition is not None

@@ -1,1 +1,1 @@
-"""Assignors: who gets which partitions; pure, arrays in and arrays out."""
+"""Server-side assignors: pure functions from arrays to arrays."""

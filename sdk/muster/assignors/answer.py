@@ -1,4 +1,4 @@
-"""What an assignor answered, checked: assignors may be other people's code."""
+"""Validation of assignor results, because assignors may be third-party code."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from muster.assignors.problem import NOBODY, Members, Problem
 
 
 class BadAnswer(ValueError):
-    """What an assignor answered is no assignment."""
+    """The result of an assignor is not a valid assignment."""
 
 
 def check_answer(problem: Problem, answer: object) -> Members:
-    """The answer as the member of each partition. Raises BadAnswer with what is wrong with it.
+    """The result as the member of each partition. Raise BadAnswer if it is invalid.
 
-    An answer is an array of integers with an entry for each partition, or a list with as many
-    collections of partitions as there are members. A partition may be left with NOBODY.
+    A result is an integer array with one entry per partition, or a list with one collection of
+    partitions per member. A partition may be left to NOBODY.
     """
     if isinstance(answer, np.ndarray):
         target = _check_array(problem, answer)
@@ -31,7 +31,7 @@ def check_answer(problem: Problem, answer: object) -> Members:
     if len(illegal):
         first = int(illegal[0])
         raise BadAnswer(
-            f"partition {first} was given to member {int(target[first])}, "
+            f"partition {first} is assigned to member {int(target[first])}, "
             "which does not subscribe to its topic"
         )
     return target
@@ -58,15 +58,15 @@ def _check_lists(problem: Problem, answer: Sequence[object]) -> Members:
         if partitions.size == 0:
             continue
         if partitions.dtype.kind not in "iu" or partitions.ndim != 1:
-            raise BadAnswer(f"what member {member} gets is not a list of partitions")
+            raise BadAnswer(f"the assignment of member {member} is not a list of partitions")
         unknown = partitions[(partitions < 0) | (partitions >= problem.partitions)]
         if len(unknown):
             raise BadAnswer(f"there is no partition {unknown[0]}")
         taken = partitions[target[partitions] != NOBODY]
         if len(taken):
             other = int(target[taken[0]])
-            raise BadAnswer(f"partition {taken[0]} was given to members {other} and {member}")
+            raise BadAnswer(f"partition {taken[0]} is assigned to members {other} and {member}")
         if len(np.unique(partitions)) < len(partitions):
-            raise BadAnswer(f"member {member} was given a partition twice")
+            raise BadAnswer(f"member {member} is assigned a partition twice")
         target[partitions] = member
     return target

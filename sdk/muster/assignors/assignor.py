@@ -1,4 +1,4 @@
-"""What an assignor is."""
+"""The interface of a server-side assignor."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from dataclasses import dataclass
 from muster.assignors.problem import Problem
 
 Assign = Callable[[Problem], object]
-"""Answers who gets what: the member of each partition, or for each member its partitions.
+"""Compute an assignment: the member of each partition, or the partitions of each member.
 
-Pure and deterministic. See `muster.assignors.answer` for what is made of the answer, and what is
-wrong with one.
+Pure and deterministic. `muster.assignors.answer` validates the result.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Assignor:
-    """`assign_sets`, where there is one, assigns partitions that stand for different numbers of
-    partitions; their weights say how many. `is_custom`: it is somebody else's, may take for ever
-    and answer anything. `uses_racks` and `uses_weights`: whether it looks at those at all.
-    `levels_weight`: its target gives members equal weight, and depends on who has what.
-    `is_search`: it searches also where all members subscribe to the same topics, so that how long
-    it takes is not known from the sizes alone."""
+    """A server-side assignor and its properties.
+
+    `assign_sets`, if present, assigns sets of partitions as units, whose weights are their
+    partition counts. `is_custom`: third-party code, which may never return and may return anything.
+    `uses_racks` and `uses_weights`: whether it reads them. `levels_weight`: it balances weight, and
+    its target depends on the current owners. `is_search`: it searches even if all members have the
+    same subscription, so that the sizes alone do not predict its run time.
+    """
 
     name: str
     assign: Assign

@@ -1,4 +1,4 @@
-"""Who may have what: a partition is for those who subscribe to its topic."""
+"""Legal assignments: a partition's member must subscribe to its topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from muster.assignors.problem import NOBODY, Flags, HeterogeneousSubscriptions, 
 
 
 def find_legal(problem: Problem, owner: Members) -> Flags:
-    """For each partition whether it has an owner here, and one that subscribes to its topic."""
+    """For each partition, whether it has an owner that subscribes to its topic."""
     subscriptions = problem.subscriptions
     owned: Flags = owner != NOBODY
     if not isinstance(subscriptions, HeterogeneousSubscriptions) or not owned.any():

@@ -1,10 +1,11 @@
-"""How much of a target one step takes where a move budget limits it.
+"""Limits the moves from one target assignment to the next by a move budget.
 
-The rest follows in later steps: the answer of a step is the owners of the next. The steps end only
-if each one comes nearer to a fixed point. Every move does where the target does not depend on the
-owners, or counts partitions. Where an assignor levels weight, half of an exchange may leave both
-members worse off, and the next target takes it back. Of such a target a step takes only the moves,
-and the exchanges, that lower the sum of the squares of what members have above their fair loads.
+The remaining moves follow in later steps, each of which starts from the owners that the last one
+left. That terminates only if every step approaches a fixed point. Every move does if the target
+does not depend on the owners, or balances counts. If an assignor balances weight, half of an
+exchange may make both members worse off, and the next target would undo it. For such targets a step
+makes only moves and exchanges that lower the sum of squares of the members' excess over their fair
+loads.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gain:
-    """What each member should carry; every step lowers the sum of squares of the differences.
+    """The fair load of each member; each step lowers the sum of squares of the differences.
 
-    `weight`: of each partition; `fair`: of each member; `is_free`: partitions that may move
-    whatever they weigh, for their pins or the others of their unit ask for it.
+    `weight` is per partition, `fair` per member. `is_free`: partitions that may move whatever their
+    weight, because of a pin or of the rest of their unit.
     """
 
     weight: Floats
@@ -47,7 +48,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Partitions that go together from `giver` to `receiver`."""
+    """Partitions that move together from `giver` to `receiver`."""
 
     number: int
     giver: int
@@ -57,7 +58,7 @@ class _Move:
 
 
 def compute_gain(problem: Problem, pinned: Members | None, units: Units | None) -> Gain:
-    """The gain by the problem's weights; by counts where it has none."""
+    """The gain by the problem's weights, or by counts if it has none."""
     weights = problem.weights
     weight = np.ones(problem.partitions) if weights is None else weights.of_partition
     is_free = weight == 0
@@ -83,13 +84,13 @@ def _compute_fair(problem: Problem, weight: Floats, fixed: Floats | None = None)
 def limit_moves(
     problem: Problem, target: Members, budget: int, units: Units | None, gain: Gain | None
 ) -> tuple[Members, int]:
-    """(as much of the target as the budget allows, how many moves are left for later steps).
+    """(the part of the target within the budget, the number of moves left for later steps).
 
-    The budget is for partitions taken from members that could keep them; what nobody has goes
-    where the target says. Of the moves those are chosen first that give each receiver its first
-    partition, then its second, and so on: so each step is of use to all. Partitions that go
-    together move together; a set of more than `budget` stays where it is. Where a step moves
-    nothing none is to follow: it would be asked the same, and answer the same.
+    The budget limits partitions revoked from members that could keep them; unowned partitions
+    always follow the target. Moves that give a receiver its first partition come first, then those
+    with its second, and so on, so that each step helps all members. Partitions of one unit move
+    together; a unit larger than `budget` does not move. If a step moves nothing, the caller must
+    not start another: it would have the same input and the same result.
     """
     moves = find_legal(problem, problem.owner) & (target != problem.owner)
     left = int(moves.sum())
@@ -124,7 +125,7 @@ def limit_moves(
 
 
 def _compute_excess(owner: Members, gain: Gain) -> list[float]:
-    """Per member: what it has above its fair load."""
+    """Per member, its load above the fair load."""
     has = owner != NOBODY
     load = np.bincount(owner[has], gain.weight[has], minlength=len(gain.fair))
     excess: list[float] = (load - gain.fair).tolist()
@@ -132,7 +133,7 @@ def _compute_excess(owner: Members, gain: Gain) -> list[float]:
 
 
 def _choose(candidates: Sequence[_Move], is_free: Flags, excess: list[float], budget: int) -> Ints:
-    """The numbers of the moves to make, in order of the candidates; exchanges last."""
+    """The numbers of the moves to make, in order of the candidates; exchanges come last."""
     chosen: list[int] = []
     waiting = list(candidates)
     while True:
@@ -153,7 +154,7 @@ def _choose(candidates: Sequence[_Move], is_free: Flags, excess: list[float], bu
 
 
 def _lowers(move: _Move, excess: Sequence[float]) -> bool:
-    """Whether the sum of squares falls: what moves is less than the difference of the two."""
+    """Whether the move lowers the sum of squares: its weight is below the members' difference."""
     difference = excess[move.giver] - excess[move.receiver]
     return move.weight < difference * (1 - _ROUNDING)
 
@@ -164,7 +165,7 @@ def _carry_out(move: _Move, excess: list[float]) -> None:
 
 
 def _choose_exchanges(moves: Sequence[_Move], excess: list[float], budget: int) -> list[int]:
-    """Pairs of moves between two members that lower the sum together, and not alone."""
+    """Pairs of opposite moves between two members that only together lower the sum of squares."""
     back: dict[tuple[int, int], list[tuple[float, int]]] = {}
     by_number = {move.number: move for move in moves}
     for move in moves:
@@ -177,7 +178,7 @@ def _choose_exchanges(moves: Sequence[_Move], excess: list[float], budget: int) 
         entries = back.get((move.receiver, move.giver), [])
         least = move.weight - (excess[move.giver] - excess[move.receiver]) * (1 - _ROUNDING)
         at = bisect_left(entries, (least, -1))
-        # The lightest that leaves less than the difference of the two to move.
+        # The lightest move back that leaves a net weight below the members' difference.
         while at < len(entries) and (entries[at][1] in done or entries[at][0] <= least):
             at += 1
         if move.number in done or at == len(entries) or entries[at][0] >= move.weight:
@@ -195,13 +196,13 @@ def _choose_exchanges(moves: Sequence[_Move], excess: list[float], budget: int) 
 
 
 def _order_moves(giver: Members, receiver: Members, members: int) -> Ints:
-    """The moves, those first that are the first of their receiver and of their giver."""
+    """The moves, ordered by rank within their receiver and their giver."""
     rank = np.maximum(_rank(receiver, members), _rank(giver, members))
     return np.lexsort((np.arange(len(rank)), rank))
 
 
 def _rank(member: Members, members: int) -> Ints:
-    """Of each entry, how many before it have the same member."""
+    """For each entry, the number of earlier entries with the same member."""
     order = np.argsort(member, kind="stable")
     start = np.searchsorted(member[order], np.arange(members))
     rank = np.empty(len(member), dtype=np.int64)

@@ -1,9 +1,9 @@
-"""The names of the server-side assignors, for whoever reads settings: importing this is quick."""
+"""The names of the built-in server-side assignors, in a module that is cheap to import."""
 
 from typing import Final
 
 BUILT_IN_ASSIGNORS: Final = ("uniform", "range", "rack", "weighted")
-"""What ``consumer.assignors`` may name, beside what the server's own list has.
+"""Names that ``consumer.assignors`` may have in addition to the server's own list.
 
-``muster.assignors.registry`` has the functions.
+``muster.assignors.registry`` has the assignors.
 """

@@ -1,7 +1,7 @@
-"""What an assignor is asked: partitions, members, who subscribes to what, who had what.
+"""The input of an assignor: partitions, members, subscriptions and previous owners.
 
-Only numbers: the caller numbers topics, partitions and members, and turns the answer back into
-names. Partitions are numbered 0..n-1 and topic t is the contiguous range
+Everything is numbered: the caller numbers topics, partitions and members, and converts the result
+back to names. Partitions are numbered 0..n-1, and topic t has the contiguous range
 `topic_start[t]..topic_start[t + 1]`.
 """
 
@@ -20,16 +20,16 @@ Members = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 NOBODY = -1
-"""In `Problem.owner`: had no owner. In an answer: nobody subscribes to its topic."""
+"""In `Problem.owner`: no previous owner. In a result: no member subscribes to the topic."""
 
 NO_RACK = -1
-"""In `Racks.of_member`: the member did not say where it is."""
+"""In `Racks.of_member`: the member reported no rack."""
 
 DEFAULT_SKEW_LIMIT = 0.05
 
 
 class Subscriptions(ABC):
-    """Who subscribes to what. Made by `all`, `of` or `csr`."""
+    """The subscriptions of all members. Created by `all`, `of` or `csr`."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class Subscriptions(ABC):
     def csr(member_start: Ints, topic: Ints, topics: int) -> Subscriptions:
         """Member m subscribes to `topic[member_start[m]:member_start[m + 1]]`, ascending.
 
-        Raises ValueError when the arrays are not such a list.
+        Raise ValueError if the arrays are inconsistent.
         """
         members = len(member_start) - 1
         listed = HeterogeneousSubscriptions(members, topics, member_start, topic)
@@ -98,7 +98,7 @@ class HeterogeneousSubscriptions(Subscriptions):
             raise ValueError(f"a subscribed topic is not in 0..{self.topics - 1}")
         member_then_topic = self.member_of_entry() * self.topics + self.topic
         if not (member_then_topic[1:] > member_then_topic[:-1]).all():
-            raise ValueError("the topics of a member must be ascending, each once")
+            raise ValueError("the topics of a member must be ascending, without duplicates")
 
     @property
     def is_homogeneous(self) -> bool:
@@ -120,68 +120,68 @@ class HeterogeneousSubscriptions(Subscriptions):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Racks:
-    """Where members and replicas are; racks are numbers from 0 on.
+    """The racks of members and replicas, numbered from 0.
 
-    The replicas of partition p are in `replica[replica_start[p]:replica_start[p + 1]]`, of which
-    none are known where that is empty. Raises ValueError when the arrays contradict each other.
+    The replicas of partition p are in `replica[replica_start[p]:replica_start[p + 1]]`, which is
+    empty if they are unknown. Raise ValueError if the arrays are inconsistent.
     """
 
-    of_member: Ints  # members; NO_RACK for one that said none
+    of_member: Ints  # members; NO_RACK if it reported none
     replica_start: Ints  # partitions + 1
     replica: Ints
 
     def __post_init__(self) -> None:
         _check_offsets("replica_start", self.replica_start, len(self.replica))
         if self.replica.min(initial=0) < 0 or self.of_member.min(initial=0) < NO_RACK:
-            raise ValueError("a rack is not a number from 0 on")
+            raise ValueError("a rack number is negative")
 
     @property
     def count(self) -> int:
-        """How many racks there are: one more than the greatest number."""
+        """The number of racks: one more than the highest rack number."""
         return 1 + int(max(self.of_member.max(initial=-1), self.replica.max(initial=-1)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """How much each partition is to carry, in any unit, and how uneven members may be.
+    """The load of each partition, in any unit, and how uneven members may be.
 
-    Raises ValueError for a weight that is negative or no finite number.
+    Raise ValueError for a weight that is negative or not finite.
     """
 
     of_partition: Floats
     skew_limit: float = DEFAULT_SKEW_LIMIT
-    """By what part of its fair share a member may have more before partitions leave it."""
+    """The fraction of its fair share by which a member may exceed it before it loses partitions."""
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.of_partition).all() and self.of_partition.min(initial=0) >= 0):
-            raise ValueError("a weight is not a finite number of 0 or more")
+            raise ValueError("a weight is negative or not finite")
         if not 0 <= self.skew_limit <= 1:
-            raise ValueError(f"the skew limit {self.skew_limit} is not within 0 and 1")
+            raise ValueError(f"the skew limit {self.skew_limit} is not between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed:
-    """What members have beside the partitions of the problem: it counts, and cannot be moved."""
+    """What members own outside the problem: it counts for balance, but cannot move."""
 
-    partitions: Ints  # members: how many
-    weight: Floats  # members: what they weigh together
+    partitions: Ints  # members: number of partitions
+    weight: Floats  # members: their total weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """One partition assignment to compute.
+    """One assignment to compute.
 
-    Raises ValueError when the arrays contradict each other.
+    Raise ValueError if the arrays are inconsistent.
     """
 
     topic_start: Ints  # topics + 1
     members: int
     """Members are 0..members-1, in Kafka's order: those with an instance id first, by instance
-    id, then the others by member id. The caller sorts: so the answer depends on who the members
-    are, and not on the order in which they came."""
+    id, then the others by member id. The caller sorts them, so the result does not depend on the
+    order in which they joined."""
     owner: Members  # partitions
-    """The member that the previous target gave the partition to, or NOBODY. An owner that does
-    not subscribe to the topic counts as NOBODY."""
+    """The member of the partition in the previous target, or NOBODY. An owner that does not
+    subscribe to the topic counts as NOBODY."""
     subscriptions: Subscriptions
     racks: Racks | None = None
     weights: Weights | None = None
@@ -226,7 +226,7 @@ class Problem:
         return np.repeat(np.arange(self.topics), self.partition_counts())
 
     def restrict(self, kept: Flags, fixed: Fixed | None = None) -> Problem:
-        """The same problem with these partitions alone, numbered anew in their order."""
+        """The same problem with only these partitions, renumbered in order."""
         number = np.append(0, np.cumsum(kept))
         racks, weights = self.racks, self.weights
         if racks is not None:
@@ -250,7 +250,7 @@ class Problem:
 
 
 def compute_fixed(problem: Problem, pinned: Members) -> Fixed:
-    """What members have by pins; `pinned` has NOBODY where a partition is free."""
+    """What members own by pins; `pinned` has NOBODY for partitions without a pin."""
     is_pinned = pinned != NOBODY
     owner = pinned[is_pinned]
     partitions = np.bincount(owner, minlength=problem.members)

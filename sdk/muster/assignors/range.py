@@ -1,4 +1,4 @@
-"""The `range` assignor: of every topic, each subscriber gets one contiguous range.
+"""The `range` assignor: each subscriber of a topic gets one contiguous range of it.
 
 Source: org.apache.kafka.coordinator.group.assignor.RangeAssignor of Kafka 4.3.
 """
@@ -11,12 +11,12 @@ from muster.assignors.problem import NOBODY, HeterogeneousSubscriptions, Ints, M
 
 
 def assign_range(problem: Problem) -> Members:
-    """The member of each partition; NOBODY where nobody subscribes.
+    """The member of each partition; NOBODY if no member subscribes.
 
-    The n partitions of a topic are cut into as many ranges as it has subscribers, in the
-    members' order; the first n modulo subscribers ranges are one longer. Topics with equal
-    partition counts and equal subscribers are thereby co-partitioned. The previous owners play
-    no part: what keeps an assignment stable is the members' order, that is their instance ids.
+    The n partitions of a topic are split into one range per subscriber, in the members' order; the
+    first `n % subscribers` ranges are one longer. Topics with equal partition counts and the same
+    subscribers are thereby co-partitioned. Previous owners do not matter: the members' order, that
+    is their instance ids, keeps an assignment stable.
     """
     subscriptions = problem.subscriptions
     if isinstance(subscriptions, HeterogeneousSubscriptions):
@@ -41,13 +41,13 @@ def _assign_heterogeneous(problem: Problem, subscriptions: HeterogeneousSubscrip
 
 
 def _range_of_partition(topic_start: Ints, counts: Ints, ranges: Ints) -> Ints:
-    """For each partition, the number of the range of its topic that it falls into.
+    """For each partition, the index of its range within its topic.
 
     A topic of n partitions has `n % ranges` long ranges of `n // ranges + 1`, then short ones.
-    Counted in long ranges from the start a partition of a short one is found too early; counted
-    in short ranges after one more partition per long one, a partition of a long one is. So the
-    later of the two is right for both. The quotients are floats because dividing integers costs
-    ten times as much; they are exact far beyond 2**31 partitions.
+    Dividing by the long length gives too small an index for a partition of a short range; dividing
+    by the short length, after subtracting one partition per long range, does so for a partition of
+    a long one. So the maximum is right for both. The quotients are floats because integer division
+    costs ten times as much; they are exact far beyond 2**31 partitions.
     """
     short, longs = np.divmod(counts, ranges)
     local = np.arange(topic_start[-1]) - np.repeat(topic_start[:-1], counts)

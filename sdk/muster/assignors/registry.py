@@ -1,4 +1,4 @@
-"""The assignors by the names that members ask for and settings list."""
+"""The server-side assignors, by the names that members request and settings list."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ Assignors = Mapping[str, Assignor]
 
 ASSIGNORS: Assignors = MappingProxyType({assignor.name: assignor for assignor in _ALL})
 
-assert tuple(ASSIGNORS) == BUILT_IN_ASSIGNORS, "every assignor here, and no other, may be named"
+assert tuple(ASSIGNORS) == BUILT_IN_ASSIGNORS, "BUILT_IN_ASSIGNORS has other names"

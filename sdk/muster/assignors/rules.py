@@ -1,4 +1,4 @@
-"""What holds for any assignor: pins, topics that go together, and how much may move at once."""
+"""Rules on top of any assignor: pins, co-partitioning, and the move budget."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ UNLIMITED = 2_147_483_647
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """`pinned`: for each partition the member that it is fixed to, or NOBODY.
+    """`pinned`: for each partition the member that it is pinned to, or NOBODY.
 
-    A pin to a member that does not subscribe to the topic does not count. `co_partition`: of topics
-    with equal partition counts and equal subscribers, all partitions of one number are at one
-    member. `move_budget`: how many partitions may be taken from members that could keep them.
+    A pin to a member that does not subscribe to the topic is ignored. `co_partition`: for topics
+    with equal partition counts and the same subscribers, partitions with the same number go to one
+    member. `move_budget`: how many partitions may be revoked from members that could keep them.
     """
 
     pinned: Members | None = None
@@ -35,16 +35,16 @@ NO_RULES = Rules()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """`target`: the member of each partition, or NOBODY. `moves_left`: what the budget held up."""
+    """`target`: the member of each partition, or NOBODY. `moves_left`: moves beyond the budget."""
 
     target: Members
     moves_left: int = 0
 
 
 def compute_assignment(assignor: Assignor, problem: Problem, rules: Rules = NO_RULES) -> Assignment:
-    """The assignor's answer under the rules. Raises BadAnswer where that is no answer.
+    """The assignor's result under the rules. Raise BadAnswer if the result is invalid.
 
-    Where pins and co-partitioning contradict each other, pins hold.
+    If pins and co-partitioning conflict, pins win.
     """
     pinned = _find_pins(problem, rules.pinned)
     units = make_units(problem) if rules.co_partition else None
@@ -70,7 +70,7 @@ def compute_assignment(assignor: Assignor, problem: Problem, rules: Rules = NO_R
 
 
 def _find_pins(problem: Problem, pinned: Members | None) -> Members | None:
-    """The pins that count; `None` where there are none."""
+    """The pins that apply; `None` if there are none."""
     if pinned is None or (pinned == NOBODY).all():
         return None
     legal = np.where(find_legal(problem, pinned), pinned, NOBODY).astype(np.int32)

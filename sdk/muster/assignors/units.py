@@ -1,7 +1,7 @@
-"""Co-partitioning: partitions of one number, of topics that go together, as one partition.
+"""Co-partitioning: partitions with the same number are assigned as one.
 
-Topics go together that have as many partitions and the same subscribers. All partitions n of them
-are a *unit*, which one member is to have.
+Topics are co-partitioned if they have equal partition counts and the same subscribers. Their
+partitions with the same number form a *unit*, which goes to one member.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from muster.assignors.problem import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """`problem` has units for partitions, and sets of topics that go together for topics."""
+    """`problem` has units as partitions, and sets of co-partitioned topics as topics."""
 
     problem: Problem
     unit_of_partition: Ints
     are_uneven: bool
-    """Whether units stand for different numbers of partitions, and weigh by that alone."""
+    """Whether units differ in size, and are weighted by size only."""
 
     def spread(self, target: Members) -> Members:
         """The member of each partition, from that of each unit."""
         return target[self.unit_of_partition]
 
     def find_split(self, problem: Problem) -> Flags:
-        """Per partition of `problem`: whether its unit is at more than one member, or at nobody."""
+        """Per partition of `problem`: whether its unit has several owners or is partly unowned."""
         least = np.full(self.problem.partitions, np.iinfo(np.int32).max, dtype=np.int32)
         most = np.full(self.problem.partitions, NOBODY, dtype=np.int32)
         np.minimum.at(least, self.unit_of_partition, problem.owner)
@@ -48,7 +48,7 @@ class Units:
         return split
 
     def gather_pins(self, pinned: Members | None) -> Members | None:
-        """A unit is pinned where the first of its partitions is that has a pin."""
+        """The pin of each unit: that of its first pinned partition."""
         if pinned is None:
             return None
         gathered = np.full(self.problem.partitions, NOBODY, dtype=np.int32)
@@ -58,11 +58,11 @@ class Units:
 
 
 def make_units(problem: Problem) -> Units | None:
-    """`None` where no topics go together.
+    """Combine partitions to units; `None` if no topics are co-partitioned.
 
-    A unit weighs what its partitions weigh together; its owner is the one that has most of them;
-    a rack has a replica of it that has one of each. Units of different sizes weigh by their size
-    where no weights are given.
+    A unit's weight is the sum of its partitions' weights. Its owner is the one that owns most of
+    them. It has a replica in a rack if all its partitions do. Without weights, units of different
+    sizes are weighted by size.
     """
     set_of_topic, subscriptions = _find_sets(problem)
     sets = int(set_of_topic.max(initial=-1)) + 1
@@ -87,7 +87,7 @@ def make_units(problem: Problem) -> Units | None:
 
 
 def _find_sets(problem: Problem) -> tuple[Ints, Subscriptions]:
-    """(the set of each topic, who subscribes to the sets)."""
+    """(the set of each topic, the subscriptions to sets)."""
     subscriptions = problem.subscriptions
     counts = problem.partition_counts().tolist()
     keys: list[tuple[int, bytes]]
@@ -112,13 +112,13 @@ def _find_sets(problem: Problem) -> tuple[Ints, Subscriptions]:
 
 
 def _find_owners(problem: Problem, unit: Ints, units: int) -> Members:
-    """The owner of most partitions of each unit; the first of those that have as many."""
+    """The owner of most partitions of each unit, the first if several own as many."""
     owner = np.full(units, NOBODY, dtype=np.int32)
     legal = np.flatnonzero(find_legal(problem, problem.owner))
     key = unit[legal] * max(problem.members, 1) + problem.owner[legal]
     found, has = np.unique(key, return_counts=True)
     of_unit, member = np.divmod(found, max(problem.members, 1))
-    order = np.lexsort((-member, has))  # the last to be written is the one that stays
+    order = np.lexsort((-member, has))  # the last write wins
     owner[of_unit[order]] = member[order]
     return owner
 
@@ -130,7 +130,7 @@ def _gather_racks(problem: Problem, unit: Ints, size_of_unit: Ints) -> Racks | N
     base = max(racks.count, 1)
     width = np.diff(racks.replica_start)
     place = np.repeat(np.arange(problem.partitions), width) * base + racks.replica
-    place = np.unique(place)  # a partition counts once in a rack
+    place = np.unique(place)  # a partition counts once per rack
     partition, rack = np.divmod(place, base)
     found, has = np.unique(unit[partition] * base + rack, return_counts=True)
     of_unit, rack = np.divmod(found, base)

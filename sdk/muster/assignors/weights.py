@@ -1,4 +1,4 @@
-"""Weights of partitions, from what is known of them."""
+"""Partition weights from offsets."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ _LEAST = 0.01
 
 
 def compute_weights_from_lag(end_offset: Floats, committed: Floats) -> Floats:
-    """How much is left to read of each partition.
+    """Weights by lag: the number of records left to read in each partition.
 
-    NaN stands for an offset that is not known: such a partition weighs as much as the mean of the
-    others. None weighs less than a hundredth of the mean: to read nothing costs something too.
+    NaN marks an unknown offset: such a partition gets the mean of the others. The minimum weight is
+    a hundredth of the mean, because an idle partition costs something too.
     """
     return _fill(np.maximum(end_offset - committed, 0.0))
 
 
 def compute_weights_from_rate(before: Floats, now: Floats, seconds: float) -> Floats:
-    """How fast each partition is read: by how much its committed offset grew in that time.
+    """Weights by consumption rate: how fast each partition's committed offset grew.
 
-    NaN and the least weight as in `compute_weights_from_lag`. Raises ValueError where the time is
-    not more than 0.
+    NaN and the minimum weight are as in `compute_weights_from_lag`. Raise ValueError unless the
+    time is above 0.
     """
     if not seconds > 0:
-        raise ValueError(f"{seconds} s is no time in which anything could have been read")
+        raise ValueError(f"the interval of {seconds} s is not above 0")
     return _fill(np.maximum(now - before, 0.0) / seconds)
 
 

@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """Looks at groups and manages topics.
+    """Describes groups and manages topics.
 
-    A call that fails has a gRPC status, with google.rpc.ErrorInfo (domain "muster", reason and
-    metadata "kafka_error_code" from Kafka) among its details.
+    A failed call has a gRPC status with google.rpc.ErrorInfo (domain "muster", reason and metadata
+    "kafka_error_code" from Kafka) among its details.
     """
 
     def __init__(self, channel):
@@ -116,10 +116,10 @@ class AdminServiceStub:
 
 
 class AdminServiceServicer:
-    """Looks at groups and manages topics.
+    """Describes groups and manages topics.
 
-    A call that fails has a gRPC status, with google.rpc.ErrorInfo (domain "muster", reason and
-    metadata "kafka_error_code" from Kafka) among its details.
+    A failed call has a gRPC status with google.rpc.ErrorInfo (domain "muster", reason and metadata
+    "kafka_error_code" from Kafka) among its details.
     """
 
     def ListGroups(self, request, context):
@@ -151,43 +151,43 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DescribeGroupConfigs(self, request, context):
-        """Shows the settings of a group: its own, and those that are in force for all groups.
+        """Describes the configs of a group: its own, and the server's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AlterGroupConfigs(self, request, context):
-        """Changes settings that a group has of its own, all or none.
+        """Changes configs of a group, all or none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PlanMigration(self, request, context):
-        """Says what is in the way of a group's conversion to the consumer protocol, member by member.
+        """Reports, member by member, what blocks a group's conversion to the consumer protocol.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ConvertToClassicGroup(self, request, context):
-        """Makes a consumer group without members of the consumer protocol a classic group, in one step
-        that keeps its offsets and the members of the classic protocol. A classic group stays one.
+        """Converts a consumer group without members of the consumer protocol to a classic group,
+        atomically and with its offsets and classic members. A classic group is left unchanged.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListTransactions(self, request, context):
-        """Lists the transactions whose offsets wait for their end.
+        """Lists the open transactions with pending offsets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EndTransaction(self, request, context):
-        """Ends a transaction in the place of its coordinator: for one that is gone, as after an import.
+        """Ends a transaction on behalf of its coordinator, if that no longer exists, as after an import.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -208,22 +208,22 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GrowTopic(self, request, context):
-        """Raises the number of partitions of a topic.
+        """Raises the partition count of a topic.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetTopicRacks(self, request, context):
-        """Says in which racks the replicas of a topic's partitions are, for the assignor `rack`. Groups
-        that subscribe to it are assigned anew.
+        """Sets the racks of the replicas of a topic's partitions, for the assignor `rack`. Groups that
+        subscribe to it get a new target assignment.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTopic(self, request, context):
-        """Deletes a topic, and with it all offsets committed for it.
+        """Deletes a topic with all offsets committed for it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -316,10 +316,10 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """Looks at groups and manages topics.
+    """Describes groups and manages topics.
 
-    A call that fails has a gRPC status, with google.rpc.ErrorInfo (domain "muster", reason and
-    metadata "kafka_error_code" from Kafka) among its details.
+    A failed call has a gRPC status with google.rpc.ErrorInfo (domain "muster", reason and metadata
+    "kafka_error_code" from Kafka) among its details.
     """
 
     @staticmethod

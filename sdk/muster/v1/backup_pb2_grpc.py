@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class BackupServiceStub:
-    """What operators do with the store of a running server.
+    """Operations on the store of a running server.
     """
 
     def __init__(self, channel):
@@ -43,12 +43,12 @@ class BackupServiceStub:
 
 
 class BackupServiceServicer:
-    """What operators do with the store of a running server.
+    """Operations on the store of a running server.
     """
 
     def CreateBackup(self, request, context):
-        """Makes a backup of the store while the server goes on: all that was acknowledged before the
-        call is in it. It is there whole when the call is answered, or not at all.
+        """Backs up the store of the running server, with everything acknowledged before the call. The
+        backup is atomic: it is complete when the call returns, or does not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -71,7 +71,7 @@ def add_BackupServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class BackupService:
-    """What operators do with the store of a running server.
+    """Operations on the store of a running server.
     """
 
     @staticmethod

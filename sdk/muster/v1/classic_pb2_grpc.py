@@ -26,12 +26,12 @@ if _version_not_supported:
 
 
 class ClassicServiceStub:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, as their newest
-    versions have them. Offsets are committed with GroupService.CommitOffsets: the generation is the
-    member epoch there. A group may have members here and on Kafka's wire at the same time.
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, in their newest
+    versions. Offsets are committed with GroupService.CommitOffsets, with the generation as member
+    epoch. A group may have members here and on Kafka's wire at the same time.
 
-    Errors of the protocol come as `Error` inside answers with status OK. A call that waits may be
-    cancelled; the member then stays as it was until its session ends, and may ask again.
+    Errors of the protocol are returned as `Error` in responses with status OK. A waiting call may be
+    cancelled; the member then keeps its state until its session times out, and may repeat the call.
     """
 
     def __init__(self, channel):
@@ -63,30 +63,31 @@ class ClassicServiceStub:
 
 
 class ClassicServiceServicer:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, as their newest
-    versions have them. Offsets are committed with GroupService.CommitOffsets: the generation is the
-    member epoch there. A group may have members here and on Kafka's wire at the same time.
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, in their newest
+    versions. Offsets are committed with GroupService.CommitOffsets, with the generation as member
+    epoch. A group may have members here and on Kafka's wire at the same time.
 
-    Errors of the protocol come as `Error` inside answers with status OK. A call that waits may be
-    cancelled; the member then stays as it was until its session ends, and may ask again.
+    Errors of the protocol are returned as `Error` in responses with status OK. A waiting call may be
+    cancelled; the member then keeps its state until its session times out, and may repeat the call.
     """
 
     def JoinGroup(self, request, context):
-        """Joins a group, or joins it again. The answer waits until all members have joined.
+        """Joins or rejoins a group. The response waits until the join phase ends.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SyncGroup(self, request, context):
-        """Asks for the assignment, which the leader brings. The answer waits until it is durable.
+        """Fetches the member's assignment, which the leader supplies. The response waits until it is
+        durable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Heartbeat(self, request, context):
-        """Keeps a member in its group, and tells it with REBALANCE_IN_PROGRESS to join again.
+        """Keeps a member in its group; REBALANCE_IN_PROGRESS tells it to rejoin.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -131,12 +132,12 @@ def add_ClassicServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ClassicService:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, as their newest
-    versions have them. Offsets are committed with GroupService.CommitOffsets: the generation is the
-    member epoch there. A group may have members here and on Kafka's wire at the same time.
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of Kafka's classic protocol, in their newest
+    versions. Offsets are committed with GroupService.CommitOffsets, with the generation as member
+    epoch. A group may have members here and on Kafka's wire at the same time.
 
-    Errors of the protocol come as `Error` inside answers with status OK. A call that waits may be
-    cancelled; the member then stays as it was until its session ends, and may ask again.
+    Errors of the protocol are returned as `Error` in responses with status OK. A waiting call may be
+    cancelled; the member then keeps its state until its session times out, and may repeat the call.
     """
 
     @staticmethod

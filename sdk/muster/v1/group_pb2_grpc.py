@@ -28,8 +28,9 @@ if _version_not_supported:
 class GroupServiceStub:
     """Group membership and offsets, by the rules of KIP-848.
 
-    Errors of the protocol, a fence above all, are part of its normal flow: they come as `Error`
-    inside answers with status OK. A gRPC status other than OK means that the call itself failed.
+    Errors of the protocol, above all fencing, are part of its normal flow: they are returned as
+    `Error` in responses with status OK. A gRPC status other than OK means that the call itself
+    failed.
     """
 
     def __init__(self, channel):
@@ -63,17 +64,18 @@ class GroupServiceStub:
 class GroupServiceServicer:
     """Group membership and offsets, by the rules of KIP-848.
 
-    Errors of the protocol, a fence above all, are part of its normal flow: they come as `Error`
-    inside answers with status OK. A gRPC status other than OK means that the call itself failed.
+    Errors of the protocol, above all fencing, are part of its normal flow: they are returned as
+    `Error` in responses with status OK. A gRPC status other than OK means that the call itself
+    failed.
     """
 
     def Session(self, request_iterator, context):
         """Holds any number of members of any groups on one stream. The server pushes each member's next
-        step as soon as it is durable, and asks with Ping whether the application still runs.
+        step as soon as it is durable, and checks with Ping that the application is still running.
 
-        Any message from the client renews the sessions of all members of the stream. Losing the
-        stream loses no member: each can be resumed on another stream, with its id and epoch, until
-        its session timeout has passed.
+        Any message from the client extends the sessions of all members of the stream. Members survive
+        the loss of the stream: each can be resumed on another stream, with its id and epoch, until its
+        session times out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -87,7 +89,7 @@ class GroupServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CommitOffsets(self, request, context):
-        """Commits offsets of one group, as a member or without being one.
+        """Commits offsets of one group, as a member or not.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -134,8 +136,9 @@ def add_GroupServiceServicer_to_server(servicer, server):
 class GroupService:
     """Group membership and offsets, by the rules of KIP-848.
 
-    Errors of the protocol, a fence above all, are part of its normal flow: they come as `Error`
-    inside answers with status OK. A gRPC status other than OK means that the call itself failed.
+    Errors of the protocol, above all fencing, are part of its normal flow: they are returned as
+    `Error` in responses with status OK. A gRPC status other than OK means that the call itself
+    failed.
     """
 
     @staticmethod

@@ -1,7 +1,7 @@
-"""Our answers beside those of Kafka's own assignors, to the same questions.
+"""Compares our results with those of Kafka's own assignors for the same problems.
 
-What is compared, in this order, is what KIP-54 asks of an assignor: legal partitions that are left
-without an owner, the balance score, partitions that are taken from live owners. Less is better.
+It compares, in this order, what KIP-54 asks of an assignor: legal partitions without an owner, the
+balance score, and partitions taken from live owners. Less is better.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.unit.assignors.cases import (
 
 
 class Score(NamedTuple):
-    """Smaller is better; the first that differs decides."""
+    """A score; the first figure that differs decides, and smaller is better."""
 
     unowned: int
     imbalance: int
@@ -31,21 +31,21 @@ class Score(NamedTuple):
 
 
 class Tally:
-    """Wins, ties and losses, by what they were of."""
+    """Wins, ties and losses, by the figure that decided."""
 
     def __init__(self) -> None:
         self.counts: dict[str, Counter[str]] = {}
         self.losses: list[str] = []
 
     def add(self, name: str, case: str, ours: Score, theirs: Score) -> None:
-        """Count one answer. A loss is kept with both scores."""
+        """Count one result. A loss is kept with both scores."""
         result = "tie" if ours == theirs else "win" if ours < theirs else "loss"
         self.counts.setdefault(name, Counter())[result] += 1
         if result == "loss":
             self.losses.append(f"{name} {case}: ours {ours}, Kafka's {theirs}")
 
     def render(self) -> str:
-        """The table, one line an assignor."""
+        """The table, with one line per assignor."""
         width = max(map(len, self.counts), default=0)
         lines = [f"{'':{width}}  wins  ties  losses"]
         for name, found in self.counts.items():
@@ -54,7 +54,7 @@ class Tally:
 
 
 def score_target(problem: Problem, target: Members) -> Score:
-    """The score of a valid answer."""
+    """The score of a valid result."""
     subscribed = np.array([bool(members) for members in subscriber_table(problem)], dtype=np.bool_)
     legal = subscribed[problem.topic_of_partition()]
     loads = compute_loads(problem, target)
@@ -66,14 +66,14 @@ def score_target(problem: Problem, target: Members) -> Score:
 
 
 def compute_balance_score(loads: Iterable[int]) -> int:
-    """KIP-54's: the differences between the loads of all pairs of members, summed up."""
+    """KIP-54's balance score: the sum of the load differences of all pairs of members."""
     ascending = sorted(loads)
     last = len(ascending) - 1
     return sum((2 * place - last) * load for place, load in enumerate(ascending))
 
 
 def compare(tally: Tally, name: str, each: Round, problem: Problem, target: Members) -> None:
-    """Check both answers, and count who is better."""
+    """Check both results, and count which is better."""
     theirs = each.kafkas_target()
     check_valid(problem, target)
     check_valid(problem, theirs)

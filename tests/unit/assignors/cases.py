@@ -1,4 +1,4 @@
-"""Rounds that Kafka's own assignors computed, as problems of ours, and figures about answers."""
+"""Rounds computed by Kafka's own assignors, as our problems, and figures about results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Assignment = dict[str, dict[str, list[int]]]
 
 @dataclass(frozen=True)
 class Round:
-    """One line of the vectors: what an assignor was given and what it answered."""
+    """One line of the vectors: an assignor's input and its result."""
 
     line: Mapping[str, Any]
 
@@ -75,7 +75,7 @@ class Round:
         return named
 
     def kafkas_target(self) -> Members:
-        """What Kafka answered, as an answer of ours."""
+        """Kafka's result in our form."""
         number = {topic["name"]: i for i, topic in enumerate(self.line["topics"])}
         target = np.full(self.topic_start[-1], NOBODY, dtype=np.int32)
         for m, member in enumerate(self.members):
@@ -110,7 +110,7 @@ def compute_checksum(assignment: Assignment) -> str:
 
 
 def subscriber_table(problem: Problem) -> list[set[int]]:
-    """The subscribers of each topic, straight from the definition."""
+    """The subscribers of each topic, directly from the definition."""
     subscriptions = problem.subscriptions
     if not isinstance(subscriptions, HeterogeneousSubscriptions):
         return [set(range(problem.members)) for _ in range(problem.topics)]
@@ -123,7 +123,7 @@ def subscriber_table(problem: Problem) -> list[set[int]]:
 
 
 def check_valid(problem: Problem, target: Members) -> None:
-    """Every partition with subscribers has one of them, every other one has nobody."""
+    """Check that every partition with subscribers has one of them, and every other has NOBODY."""
     assert target.dtype == np.int32
     assert target.shape == problem.owner.shape
     subscribers = subscriber_table(problem)
@@ -137,18 +137,18 @@ def compute_loads(problem: Problem, target: Members) -> Ints:
 
 
 def compute_spread(problem: Problem, target: Members) -> int:
-    """Highest less lowest number of partitions, of all members."""
+    """Highest minus lowest partition count of all members."""
     loads = compute_loads(problem, target)
     return int(loads.max() - loads.min())
 
 
 def count_moves(problem: Problem, target: Members) -> int:
-    """Partitions that another member gets than the one that had them."""
+    """Partitions that move from one member to another."""
     return int(((problem.owner != NOBODY) & (target != NOBODY) & (target != problem.owner)).sum())
 
 
 def is_locally_balanced(problem: Problem, target: Members) -> bool:
-    """KIP-54: no single partition can go to a subscriber that has two or more fewer."""
+    """Check KIP-54's balance: no single partition can go to a member with two or more fewer."""
     loads = compute_loads(problem, target)
     subscribers = subscriber_table(problem)
     return all(

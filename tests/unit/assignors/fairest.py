@@ -1,8 +1,8 @@
-"""A slow and simple model of the fairest assignment: a minimum cost flow, one partition at a time.
+"""A slow and simple model of the fairest assignment: a minimum-cost flow, partition by partition.
 
-The cost of a member's k-th partition grows with k, so that the loads get as even as they can; a
-partition that stays with its owner is a little cheaper than one that moves, so that of those
-assignments the one with the fewest moves is found.
+The cost of a member's k-th partition grows with k, so that the loads become as even as possible. A
+partition that stays with its owner is slightly cheaper than one that moves, so that the result has
+the fewest moves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _assign_one(
     subscribers: list[set[int]],
     owner: Members,
 ) -> None:
-    """Give it to someone along the cheapest chain in which each hands another partition on."""
+    """Assign it along the cheapest chain of members that each pass a partition on."""
 
     def cost(which: int, member: int) -> int:
         return 0 if owner[which] == member else 1

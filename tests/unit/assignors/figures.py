@@ -1,4 +1,4 @@
-"""Figures about answers that take racks, weights and rules into account."""
+"""Figures of results that depend on racks, weights and rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make_racks(of_member: list[int], replicas: list[list[int]]) -> Racks:
 
 
 def local_members(problem: Problem) -> list[set[int]]:
-    """For each partition the members that are in a rack of its replicas."""
+    """For each partition, the members in a rack of its replicas."""
     racks = problem.racks
     assert racks is not None
     start = racks.replica_start
@@ -34,16 +34,16 @@ def local_members(problem: Problem) -> list[set[int]]:
 
 
 def count_local(problem: Problem, target: Members) -> int:
-    """Partitions that are at a member in a rack of their replicas."""
+    """Partitions assigned to a member in a rack of their replicas."""
     local = local_members(problem)
     return sum(member in local[partition] for partition, member in enumerate(target.tolist()))
 
 
 def compute_most_local(problem: Problem, highest: list[int]) -> int:
-    """How many could be, if no member had more than its `highest`: a maximum flow.
+    """The maximum number of local partitions if no member exceeds `highest`: a maximum flow.
 
-    One partition after another is given a member beside it, along a shortest chain in which
-    others are handed on. Every member is taken to subscribe to everything.
+    Each partition goes to a member in its rack, along a shortest chain of members that pass others
+    on. Every member is taken to subscribe to everything.
     """
     local = local_members(problem)
     holder = [NOBODY] * problem.partitions
@@ -82,7 +82,7 @@ def _place(
 
 
 def compute_weight_loads(problem: Problem, target: Members) -> list[float]:
-    """The weight that each member has."""
+    """The weight of each member."""
     assert problem.weights is not None
     taken = target != NOBODY
     weight = problem.weights.of_partition[taken]

@@ -1,4 +1,4 @@
-"""Groups at the edge of what makes sense, and the known failures of other assignors."""
+"""Edge cases, and known bugs of other assignors."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def test_a_topic_that_nobody_subscribes_to_goes_to_nobody(assign: Assign) -> Non
 
 @pytest.mark.parametrize("who_has_more", [[0], [2], [1, 3], [0, 1, 2]])
 def test_a_balanced_group_keeps_its_odd_partitions(who_has_more: list[int]) -> None:
-    """KAFKA-18688: who got the odd partitions depended on the order of iteration."""
+    """KAFKA-18688: the odd partitions depended on an iteration order."""
     owner = [0, 0, 1, 1, 2, 2, 3, 3, *who_has_more]
     problem = make_problem([len(owner)], [[0]] * 4, owner)
     assert assign_uniform(problem).tolist() == owner
 
 
 CHAIN = [[0], [0, 1], [1]]
-"""Who subscribes to the two topics of a chain, and who owns its 14 and 16 partitions."""
+"""The subscribers of the two topics of a chain, and the owners of its 14 and 16 partitions."""
 CHAIN_OWNERS = [0] * 9 + [1] * 5 + [1] * 5 + [2] * 11
 
 
@@ -103,7 +103,7 @@ def test_an_assignment_that_no_single_move_improves_is_evened_out_along_a_chain(
 
 
 def test_who_has_nothing_gets_something_along_a_chain() -> None:
-    """The only partition that the newcomer could have is all that its owner has."""
+    """The only partition that the new member could get is the only one of its owner."""
     problem = make_problem([1, 2], [[0], [0, 1], [1]], [1, 2, 2])
     target = assign_uniform(problem)
     assert compute_loads(problem, target).tolist() == [1, 1, 1]
@@ -130,7 +130,7 @@ def test_owners_give_up_along_a_chain_what_narrows_the_spread() -> None:
 
 
 def test_owners_give_up_nothing_along_a_chain_that_narrows_nothing() -> None:
-    """One of the two with the highest load could fall, but not the other one."""
+    """One of the two members with the highest load could give one, but not the other."""
     owner = [*CHAIN_OWNERS, *[3] * 11, *[4] * 7, NOBODY]
     problem = make_problem([14, 16, 11, 8], [*CHAIN, [2], [3]], owner)
     assert assign_uniform(problem).tolist() == [*owner[:-1], 4]
@@ -143,7 +143,7 @@ def test_an_owner_that_does_not_subscribe_is_nobody() -> None:
 
 
 def test_a_newcomer_gets_some_of_every_topic() -> None:
-    """Not all of the last topic: it may be the only busy one, or the only idle one."""
+    """Not all of the last topic, which may be the only busy one, or the only idle one."""
     topics, partitions = 4, 24
     owner = [0] * (topics * partitions)
     problem = make_problem([partitions] * topics, [list(range(topics))] * 2, owner)
@@ -171,7 +171,7 @@ def test_excess_is_released_from_givers_alone() -> None:
 def test_few_moves_where_subscriptions_overlap(
     monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
-    """Topic after topic, levelling alone would take partitions that others give more cheaply."""
+    """Leveling topic by topic would take partitions that other members give more cheaply."""
     monkeypatch.setattr(exchange.Budget, "for_graph", lambda _graph: exchange.Budget(rounds))
     members, topics, each, joining = 100, 20, 50, 20
     subscribes = np.random.default_rng(7).random((members, topics)) < 0.3
@@ -208,7 +208,7 @@ def test_owners_are_found_without_the_table_too(monkeypatch: pytest.MonkeyPatch)
 
 @each_assignor
 def test_equal_subscriptions_may_be_listed_or_not(assign: Assign) -> None:
-    """One more topic, to which nobody subscribes, makes the same group a heterogeneous one."""
+    """One more topic without subscribers makes the same group a heterogeneous one."""
     counts, members = [7, 5], 4
     plain = Problem(
         np.cumsum([0, *counts]),

@@ -1,4 +1,4 @@
-"""The uniform assignor beside a slow model that finds the best answer there is."""
+"""Compares the uniform assignor with a slow model that finds the best result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES_IN_BLOCK = 60
 
 
 def make_random_problem(seed: int) -> Problem:
-    """Few members, mixed subscriptions, owners that are missing here and skewed there."""
+    """Few members, mixed subscriptions, and owners that are partly missing and partly skewed."""
     chance = np.random.default_rng(seed)
     members, topics = int(chance.integers(2, 8)), int(chance.integers(2, 7))
     subscribes = chance.random((members, topics)) < max(chance.random(), 0.2)

@@ -1,4 +1,4 @@
-"""Our answers to the problems that Kafka 4.3.0's assignors were given, beside Kafka's."""
+"""Our results for the inputs of Kafka 4.3.0's assignors, compared with Kafka's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a problem may look like, and what is refused."""
+"""Valid problems, and invalid ones that are refused."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_csr_of_everything_is_homogeneous() -> None:
         (ints(0, 2, 1, 2), ints(0, 1), "member_start must ascend from 0 to 2"),
         (ints(0, 1), ints(3), r"not in 0\.\.2"),
         (ints(0, 1), ints(-1), r"not in 0\.\.2"),
-        (ints(0, 2), ints(1, 1), "ascending, each once"),
-        (ints(0, 2), ints(2, 0), "ascending, each once"),
+        (ints(0, 2), ints(1, 1), "ascending, without duplicates"),
+        (ints(0, 2), ints(2, 0), "ascending, without duplicates"),
     ],
 )
 def test_bad_subscriptions_are_refused(

@@ -1,4 +1,4 @@
-"""The rack assignor beside the most that can be local, which a maximum flow tells."""
+"""Compares the rack assignor with the maximum locality, computed by a maximum flow."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def test_where_no_racks_fit_it_is_uniform(racks: Racks | None) -> None:
 @pytest.mark.parametrize(
     ("racks", "said"),
     [
-        ((np.array([0]), np.array([0, 1]), np.array([-1])), "a rack is not a number"),
-        ((np.array([-2]), np.array([0, 1]), np.array([0])), "a rack is not a number"),
+        ((np.array([0]), np.array([0, 1]), np.array([-1])), "a rack number is negative"),
+        ((np.array([-2]), np.array([0, 1]), np.array([0])), "a rack number is negative"),
         ((np.array([0]), np.array([0, 2]), np.array([0])), "must ascend"),
     ],
 )

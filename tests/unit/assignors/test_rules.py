@@ -1,4 +1,4 @@
-"""Pins, co-partitioning and the move budget by example, and what is no answer at all."""
+"""Examples of pins, co-partitioning and the move budget, and invalid results."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ def test_what_goes_together_moves_together_or_not_at_all() -> None:
         (np.zeros(4), "an array of float64"),
         (np.array([0, 1, 2, 0]), "there is no member 2"),
         (np.array([0, -2, 1, 0]), "there is no member -2"),
-        (np.array([0, 0, 0, 1]), "partition 2 was given to member 0, which does not subscribe"),
+        (np.array([0, 0, 0, 1]), "partition 2 is assigned to member 0, which does not subscribe"),
         ([[0, 1]], "the answer is for 1 members, not for 2"),
         ([[0, 1], [4]], "there is no partition 4"),
         ([[0, 1], [-1]], "there is no partition -1"),
-        ([[0, 1], [1, 2]], "partition 1 was given to members 0 and 1"),
-        ([[0, 0], [2]], "member 0 was given a partition twice"),
-        ([[0.5], [2]], "what member 0 gets is not a list of partitions"),
-        ([[0], [[2]]], "what member 1 gets is not a list of partitions"),
-        ([[2], [0]], "partition 2 was given to member 0, which does not subscribe"),
+        ([[0, 1], [1, 2]], "partition 1 is assigned to members 0 and 1"),
+        ([[0, 0], [2]], "member 0 is assigned a partition twice"),
+        ([[0.5], [2]], "the assignment of member 0 is not a list of partitions"),
+        ([[0], [[2]]], "the assignment of member 1 is not a list of partitions"),
+        ([[2], [0]], "partition 2 is assigned to member 0, which does not subscribe"),
     ],
 )
 def test_junk_is_no_answer(answer: object, said: str) -> None:

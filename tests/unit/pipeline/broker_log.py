@@ -1,5 +1,6 @@
-"""A partition of ``__consumer_offsets`` as a broker has it on disk: it grows, is rolled, compacted,
-merged and cut, in files of the same names."""
+"""A partition of ``__consumer_offsets`` as on a broker's disk: it grows, is rolled, compacted,
+merged and truncated, in files of the same names.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ PRODUCERS = (7, 8)
 
 
 class BrokerLog:
-    """Batches by segment. What was changed is on disk at once, by a new file under the old name."""
+    """Batches by segment. A changed file is replaced on disk at once, under its old name."""
 
     def __init__(self, folder: Path, partition: int = 0) -> None:
         self.folder = folder / f"{TOPIC}-{partition}"
@@ -37,29 +38,29 @@ class BrokerLog:
         return read_batch_header(batches[-1]).last_offset + 1 if batches else last
 
     def append(self, *batches: bytes) -> None:
-        """More in the last segment, which is written on."""
+        """Append batches to the last segment."""
         last = list(self.segments)[-1]
         self.segments[last].extend(batches)
         with self._file(last).open("ab") as file:
             file.writelines(batches)
 
     def tear(self, batch: bytes, size: int) -> None:
-        """The beginning of a batch is there, as a reader may see it; ``append`` has it whole."""
+        """Write the start of a batch, as a reader may see it; ``append`` completes it."""
         last = list(self.segments)[-1]
         self._write(last, more=batch[:size])
 
     def mend(self) -> None:
-        """Without what was torn."""
+        """Remove the torn tail."""
         self._write(list(self.segments)[-1])
 
     def roll(self) -> None:
-        """A new segment, unless the last one is empty."""
+        """Roll a new segment, unless the last one is empty."""
         if self.end not in self.segments:
             self.segments[self.end] = []
             self._write(self.end)
 
     def cut(self, offset: int) -> int:
-        """Without the batches from an offset on; the end of what is left."""
+        """Truncate at an offset; return the end of the rest."""
         for base in list(self.segments):
             if base >= offset and base:
                 del self.segments[base]
@@ -73,7 +74,7 @@ class BrokerLog:
         return self.end
 
     def clean(self, chance: Random, *, keep: float = 0.0) -> None:
-        """Compacts all but the last segment; some superseded records may be kept for now."""
+        """Compact all but the last segment; some superseded records may remain for now."""
         cleaned = list(self.segments)[:-1]
         latest = {
             record.key: record.offset
@@ -88,7 +89,7 @@ class BrokerLog:
             self._write(base)
 
     def merge(self, chance: Random) -> None:
-        """The cleaner puts what is left of two neighbours into the file of the first."""
+        """Merge what is left of two neighbouring segments into the file of the first."""
         pairs = list(pairwise(list(self.segments)[:-1]))
         if pairs:
             first, second = chance.choice(pairs)
@@ -108,9 +109,9 @@ class BrokerLog:
 def clean_batches(
     batches: Iterable[Batch], latest: dict[bytes | None, int], chance: Random, keep: float
 ) -> Iterator[bytes]:
-    """What Kafka's cleaner leaves: batches keep their offsets, and lose records or go as a whole.
+    """What Kafka's cleaner leaves: batches keep their offsets, and lose records or disappear.
 
-    Transactions are left as they are, as long as they may be open.
+    Transactions that may be open are left unchanged.
     """
     for batch in batches:
         records = tuple(
@@ -128,7 +129,7 @@ def clean_batches(
 
 
 def make_batch(chance: Random, base_offset: int, *, group: str = "g") -> bytes:
-    """Commits and tombstones of few keys, some in transactions, or the marker that ends one."""
+    """Commits and tombstones of few keys, some in transactions, or the end marker of one."""
     time_ms = START_MS + base_offset * 1000
     producer_id = chance.choice(PRODUCERS)
     kind = chance.random()

@@ -1,4 +1,4 @@
-"""The progress of a query as offsets, without a query: what is committed, when, and what is not."""
+"""The progress of a query as committed offsets, without a query: what is committed and when."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_sources_without_partitions_are_left_out(text: str | None) -> None:
 
 
 class Coordinator:
-    """Notes what it is asked, and answers when it may."""
+    """Records the requested commits, and answers when allowed."""
 
     def __init__(self) -> None:
         self.seen: list[dict[Place, int]] = []

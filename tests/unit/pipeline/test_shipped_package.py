@@ -1,4 +1,4 @@
-"""What executors of a cluster are sent is all that they import: Python has no repository there."""
+"""The package sent to executors has all that they import: they have no repository."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ for name, module in sys.modules.items():
 
 
 def find_missing(folder: Path) -> list[str]:
-    """What a Python that has the archive and the installed packages cannot import."""
+    """The modules that Python cannot import from the archive and the installed packages."""
     archive = folder / "package.zip"
     session.write_package(archive)
     arguments = [str(archive), ",".join(OURS), ",".join(MODULES), str(CHECKOUT), str(SDK)]

@@ -1,7 +1,7 @@
-"""The assignors that members of classic groups run: one of them, the leader, assigns for all.
+"""Assignors of classic groups: the leader runs one of them to assign for all members.
 
-`compute_assignment` takes members and partition counts and says who gets what;
-`compute_assignment_bytes` takes and gives the bytes that the leader has and sends.
+`compute_assignment` takes members and partition counts and returns the partitions of each member;
+`compute_assignment_bytes` does so on the serialized subscriptions and assignments.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What members say they own, and whom to believe.
+"""The partitions that members claim to own, and which claims hold.
 
-A member that was away for a while may report partitions that others have had since (KIP-341). Of
-those who claim a partition the one of the newest generation owns it. Where several do, nobody
-does: one of them is mistaken, and there is no telling which. What only members of old generations
-claim is still theirs: nobody has had it since, as far as anybody knows.
+A member that was away may claim partitions that have had other owners since (KIP-341). Of several
+claims to a partition the one with the highest generation wins. If several members claim it in that
+generation, it has no owner: one of them is mistaken, and nothing tells which. A claim of an older
+generation holds if no newer one exists.
 
 Source: KIP-341, and Kafka's AbstractStickyAssignor (in org.apache.kafka.clients.consumer).
 """
@@ -20,26 +20,26 @@ from muster.assignors.problem import NOBODY, Flags, Ints, Members
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claims:
-    """Who says to own which partition: by partition, then newest generation, then member."""
+    """All claims, sorted by partition, then newest generation, then member."""
 
     partition: Ints
     member: Ints
-    owner: Members  # partitions: whom to believe, NOBODY for none
+    owner: Members  # partitions: the accepted owner, or NOBODY
 
     def is_claimed(self) -> Flags:
-        """Per partition, whether anybody says to own it."""
+        """Per partition, whether any member claims it."""
         claimed = np.zeros(len(self.owner), dtype=np.bool_)
         claimed[self.partition] = True
         return claimed
 
     def by_others_than(self, holder: Members) -> Ints:
-        """The partitions that somebody else claims than their ``holder``."""
+        """The partitions claimed by a member other than their ``holder``."""
         contested: Ints = self.partition[self.member != holder[self.partition]]
         return contested
 
 
 def find_claims(group: NumberedGroup) -> Claims:
-    """Claims of partitions that there are no more are left out."""
+    """Collect the claims of existing partitions and resolve their owners."""
     partition, member = _list_claims(group)
     claim = np.unique(partition * max(len(group.members), 1) + member)
     partition, member = np.divmod(claim, max(len(group.members), 1))

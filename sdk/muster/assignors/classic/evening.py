@@ -1,9 +1,9 @@
-"""The last bit of evenness: the smallest balance score there is, for `sticky`.
+"""Minimizes the balance score of KIP-54, for `sticky`.
 
 `uniform` narrows the spread between the highest and the lowest load and stops there. KIP-54 sums
-the differences of all pairs of members: a member between the extremes may still give to another,
-directly or along a chain of members that each hand a partition on. With no such chain left the
-loads are as even as subscriptions allow, in any measure (they majorize no others).
+the differences of all pairs of members: a member between the extremes may still give a partition to
+another, directly or along a chain of members that each pass one on. Once no such chain is left the
+loads are as even as the subscriptions allow, by any measure (they majorize no others).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SHARES_TO_VISIT = 3_000_000
 
 
 def even_out(problem: Problem, target: Members) -> Members:
-    """``target`` made as even as can be, and then with as few moves as that allows.
+    """A copy of ``target`` as even as possible, and with as few moves as that allows.
 
-    It has to be complete. Large groups whose subscriptions overlap without pattern can spend the
-    budget of the search; the answer is then less even, and never less so than ``target``.
+    ``target`` must be complete. In large groups with irregularly overlapping subscriptions the
+    search may exhaust its budget; the result is then less even, but never less so than ``target``.
     """
     subscriptions = problem.subscriptions
     if not isinstance(subscriptions, HeterogeneousSubscriptions) or problem.partitions == 0:
@@ -53,7 +53,7 @@ def _count(graph: ShareGraph, share: Ints) -> Ints:
 
 
 def _follow_chains(shares: Shares) -> bool:
-    """Move along chains until there are none. Whether there were any."""
+    """Move partitions along chains until none helps. Whether any did."""
     visits = _SHARES_TO_VISIT
     moved = False
     while visits > 0:
@@ -68,9 +68,9 @@ def _follow_chains(shares: Shares) -> bool:
 
 @dataclass(slots=True, eq=False)
 class _Search:
-    """For each member the lowest load that a partition of its own can be handed on to.
+    """For each member, the lowest load to which it can pass one of its partitions.
 
-    Found backwards, from the lowest loads up, so that each bundle and member is reached once.
+    Searches backwards, from the lowest loads up, so that it visits each bundle and member once.
     """
 
     shares: Shares
@@ -80,8 +80,8 @@ class _Search:
     load: list[int]  # members
     shares_of: list[list[int]]  # members
     bundle_start: list[int]
-    root: dict[int, int]  # member: where its chain ends
-    link: dict[int, tuple[int, int]]  # member: the share that it gives of, the one that takes
+    root: dict[int, int]  # member: the end of its chain
+    link: dict[int, tuple[int, int]]  # member: the share that gives, the share that takes
 
     @staticmethod
     def start(shares: Shares) -> _Search:
@@ -117,7 +117,7 @@ class _Search:
                         waiting += self._reach_from(takes, bundle, root)
 
     def _reach_from(self, takes: int, bundle: int, root: int) -> list[int]:
-        """The members not reached before that can give something of the bundle."""
+        """The members not reached before that have a partition of the bundle to give."""
         found = []
         for gives in range(self.bundle_start[bundle], self.bundle_start[bundle + 1]):
             giver = self.member[gives]
@@ -128,7 +128,7 @@ class _Search:
         return found
 
     def move_along_chains(self) -> bool:
-        """One partition along each chain that still helps when its turn comes; highest first."""
+        """Move one partition along each chain that still helps, from the highest load down."""
         moved = False
         for member in sorted(self.link, key=lambda m: (-self.load[m], m)):
             root = self.root[member]
@@ -153,7 +153,7 @@ class _Search:
 
 
 def _place(shares: Shares, bundle: Ints, owned: Ints, assigned: Ints) -> Members:
-    """Owners keep what their counts allow, first what they were to keep before."""
+    """Let owners keep what their counts allow, preferring what ``assigned`` let them keep."""
     graph = shares.graph
     quota = np.minimum(shares.held, shares.count)
     share = owned.copy()

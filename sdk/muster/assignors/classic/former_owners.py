@@ -1,8 +1,8 @@
-"""Giving what moves back to members that had it before.
+"""Gives partitions that move back to their former owners.
 
-A member that was away comes back with what it had in an older generation. By then it is others',
-and how much of that they give up is decided by balance alone. Which partitions these are is not:
-the ones that the member knows already are as good as any.
+A member that was away rejoins with partitions of an older generation, which by then have other
+owners. Balance alone decides how many partitions those give up, but not which: the partitions that
+the rejoining member had are as good as any, and it may still have their state.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from muster.assignors.problem import NOBODY, Ints, Members
 
 
 def prefer_former_owners(group: NumberedGroup, claims: Claims, target: Members) -> None:
-    """Swap partitions of topics with equal subscribers in ``target``; loads stay as they are.
+    """Swap partitions of topics with the same subscribers in ``target``; loads do not change.
 
-    No swap takes a partition from an owner that would have kept as many without it.
+    A swap never takes a partition from its owner unless the owner gets back one of its others.
     """
     unmet = claims.member != target[claims.partition]
     unmet &= claims.member != claims.owner[claims.partition]
@@ -35,10 +35,10 @@ def prefer_former_owners(group: NumberedGroup, claims: Claims, target: Members) 
 class _Swaps:
     owner: Members
     target: Members
-    bundle: Ints  # partitions: a number that topics with equal subscribers share
+    bundle: Ints  # partitions: equal for topics with the same subscribers
     claimed: set[tuple[int, int]]  # (partition, member)
     gained: dict[tuple[int, int], list[int]]
-    """Per bundle and member, the partitions that it gets and did not own."""
+    """Per bundle and member, the partitions that it gains."""
 
     @staticmethod
     def prepare(group: NumberedGroup, claims: Claims, target: Members) -> _Swaps:
@@ -51,7 +51,7 @@ class _Swaps:
         return _Swaps(claims.owner, target, bundle, claimed, gained)
 
     def try_to_give(self, partition: int, member: int) -> None:
-        """Give the member this partition for one that it would gain in its place."""
+        """Give the member this partition in exchange for another that it would gain."""
         holder = int(self.target[partition])
         keeps = holder == self.owner[partition]
         if holder in (NOBODY, member) or (not keeps and (partition, holder) in self.claimed):

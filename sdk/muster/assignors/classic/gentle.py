@@ -1,8 +1,8 @@
-"""An assignment balanced as KIP-54 asks, and no further, for `cooperative-sticky`.
+"""A balanced assignment in the sense of KIP-54 with fewer moves, for `cooperative-sticky`.
 
-`uniform` brings the highest and the lowest load of the group as close together as it can, also
-along chains of members that each hand a partition on. In a cooperative round every partition that
-is handed on is nobody's for a while, so it is worth knowing what can be had without.
+`uniform` brings the highest and the lowest load of the group as close together as possible, also
+along chains of members that each pass a partition on. In a cooperative rebalance each of these
+partitions is unassigned for one round, so an assignment without such chains may be better.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _MOST_PASSES = 8
 
 
 def assign_gently(problem: Problem) -> Members | None:
-    """Moves only where that of a single partition makes the loads more even.
+    """Move a partition only if that alone makes the loads more even.
 
-    ``None`` where that comes to no balance, and where all members subscribe to the same: then
-    `uniform` is as gentle as can be.
+    ``None`` if that does not balance the group, or if all members have the same subscription:
+    `uniform` then makes no unnecessary moves either.
     """
     subscriptions = problem.subscriptions
     if not isinstance(subscriptions, HeterogeneousSubscriptions) or problem.partitions == 0:

@@ -21,16 +21,16 @@ from muster.assignors.problem import (
 )
 
 GroupAssignment = dict[str, dict[str, list[int]]]
-"""Member id -> topic -> partitions, ascending. Every member of the group is in it."""
+"""Member id -> topic -> partitions, ascending. It contains every member of the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member and what it said when it joined.
+    """A member and its subscription.
 
-    ``owned`` is what the member had when it joined, and ``generation`` the generation of the
-    group that gave it that, NO_GENERATION where it does not know. `range` and `roundrobin`
-    ignore both, `roundrobin` and `redundant` the rack.
+    ``owned`` are the partitions that the member claims to own, and ``generation`` the generation in
+    which it got them, NO_GENERATION if unknown. `range` and `roundrobin` ignore both; `roundrobin`
+    and `redundant` ignore the rack.
     """
 
     member_id: str
@@ -43,16 +43,16 @@ class Member:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberedGroup:
-    """Members 0..m-1 and the partitions 0..n-1 of the topics that they may have."""
+    """Members numbered 0..m-1, and partitions 0..n-1 of the topics they subscribe to."""
 
     members: tuple[Member, ...]
-    """In Kafka's order: those with an instance id first, by that, the others by member id."""
+    """In Kafka's order: members with an instance id first, by that, then others by member id."""
     topics: tuple[str, ...]
-    """By name; those that somebody subscribes to and that have partitions."""
+    """Existing topics with a subscriber, by name."""
     topic_start: Ints  # topics + 1: topic t has partitions topic_start[t]..topic_start[t + 1]
     subscriptions: Subscriptions
     replica_racks: tuple[tuple[frozenset[str], ...], ...]
-    """Per topic and partition, the racks of its replicas; empty sets where none are known."""
+    """Per topic and partition, the racks of its replicas; empty sets if unknown."""
 
     @property
     def partitions(self) -> int:
@@ -72,7 +72,7 @@ class NumberedGroup:
         return np.repeat(np.arange(len(self.topics)), np.diff(self.topic_start))
 
     def bundle_of_partition(self) -> Ints:
-        """Per partition, a number that topics with equal subscribers share."""
+        """Per partition, a number that is equal for topics with the same subscribers."""
         if self.subscriptions.is_homogeneous:
             return np.zeros(self.partitions, dtype=np.int64)
         bundles: dict[bytes, int] = {}
@@ -80,7 +80,7 @@ class NumberedGroup:
         return np.array(of_topic, dtype=np.int64)[self.topic_of_partition()]
 
     def name_assignment(self, partition: Ints, member: Ints) -> GroupAssignment:
-        """Who gets what, by names. ``partition`` and ``member``: pairs in any order."""
+        """The assignment by names, from (partition, member) pairs in any order."""
         assignment: GroupAssignment = {each.member_id: {} for each in self.members}
         if len(partition) == 0:
             return assignment
@@ -99,7 +99,7 @@ class NumberedGroup:
         return assignment
 
     def name_target(self, target: Members) -> GroupAssignment:
-        """``target``: the member of each partition, NOBODY for none."""
+        """The assignment by names, from the member of each partition, NOBODY for none."""
         partition = np.flatnonzero(target >= 0)
         return self.name_assignment(partition, target[partition].astype(np.int64))
 
@@ -109,9 +109,9 @@ def number_group(
     partition_counts: Mapping[str, int],
     replica_racks: Mapping[str, Sequence[Collection[str]]] | None = None,
 ) -> NumberedGroup:
-    """Topics without a count, or with none, are topics that do not exist: nobody gets any.
+    """Number the members and partitions. A topic without a count, or with 0, does not exist.
 
-    Raises ValueError for two members with one id, and for a count below 0.
+    Raise ValueError for a duplicate member id or a negative count.
     """
     ordered = tuple(sorted(members, key=_member_order))
     if len({member.member_id for member in ordered}) < len(ordered):
@@ -140,7 +140,7 @@ def _member_order(member: Member) -> tuple[bool, bytes, bytes]:
 
 
 def _java_order(text: str) -> bytes:
-    """What to sort by for the order of Java's strings: that of UTF-16's code units."""
+    """A sort key in the order of Java strings, that of UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

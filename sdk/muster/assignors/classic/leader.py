@@ -1,7 +1,7 @@
-"""What the leader of a classic group does with the bytes of its members, and what a member sends.
+"""Runs an assignor for the leader of a classic group, on serialized subscriptions.
 
-The leader gets, in the answer to JoinGroup, what each member said for the protocol that was
-chosen; the name of the protocol is that of the assignor. It sends with SyncGroup what each gets.
+The JoinGroup response sends the leader the metadata of each member for the chosen protocol, whose
+name is that of the assignor. The leader sends each member's assignment with SyncGroup.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from muster.assignors.embedded.sticky_user_data import (
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """A member as the answer to JoinGroup lists it to the leader."""
+    """A member in the JoinGroup response to the leader."""
 
     member_id: str
     instance_id: str | None
@@ -50,11 +50,11 @@ def compute_assignment_bytes(
     replica_racks: Mapping[str, Sequence[Collection[str]]] | None = None,
     version: int = HIGHEST_VERSION,
 ) -> dict[str, bytes]:
-    """Each member's assignment, by member id, as SyncGroup takes it.
+    """Each member's serialized assignment, by member id, for SyncGroup.
 
-    Raises MalformedProtocolError, naming the member, for metadata that are no subscription, and
-    what `muster.assignors.classic.compute_assignment` raises. User data that say nothing readable
-    count as owning nothing, as with Kafka's leaders.
+    Raise MalformedProtocolError, naming the member, if its metadata is not a subscription, and the
+    errors of `muster.assignors.classic.compute_assignment`. As with Kafka's leaders, a member with
+    unreadable user data owns nothing.
     """
     assignor = find_assignor(name)
     members = [read_member(assignor, member) for member in joined]
@@ -69,7 +69,7 @@ def compute_assignment_bytes(
 
 
 def read_member(assignor: ClassicAssignor, joined: JoinedMember) -> Member:
-    """What a member said. Raises MalformedProtocolError for what is no subscription."""
+    """Decode a member's metadata. Raise MalformedProtocolError if it is not a subscription."""
     try:
         said = decode_subscription(joined.metadata)
     except MalformedProtocolError as e:
@@ -110,10 +110,10 @@ def _read_generation(user_data: bytes | None) -> int:
 
 
 def encode_member_metadata(name: str, member: Member, version: int = HIGHEST_VERSION) -> bytes:
-    """What a member says for the assignor ``name`` when it joins.
+    """The metadata with which a member joins for the assignor ``name``.
 
-    Members of assignors that are not cooperative have given everything up by then, so that only
-    user data can say what they had. Raises UnknownAssignorError and MalformedProtocolError.
+    Members of eager assignors have revoked everything before they join, so only their user data can
+    say what they owned. Raise UnknownAssignorError and MalformedProtocolError.
     """
     user_data = None
     owned = [(topic, p) for topic, partitions in member.owned.items() for p in partitions]

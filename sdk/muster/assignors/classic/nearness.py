@@ -1,7 +1,7 @@
-"""What moves or is new goes to members in a rack of its replicas, where that costs nothing.
+"""Gives partitions that move or are new to members in a replica's rack, if that costs nothing.
 
-KIP-881 has it for the sticky assignors as well. Here balance and what owners keep come first:
-which of the partitions that are to be handed out a member gets is all that nearness decides.
+KIP-881 includes the sticky assignors. Here balance and stickiness come first: racks only decide
+which of the partitions that change hands a member gets.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from muster.assignors.problem import NOBODY, Flags, Members
 
 
 def prefer_near_members(group: NumberedGroup, owner: Members, target: Members, kind: Flags) -> None:
-    """Swap partitions in ``target`` that their members do not own, within equal subscribers.
+    """Swap gained partitions of topics with the same subscribers in ``target``.
 
-    Only partitions of one ``kind`` are swapped. Loads and moves stay as they are.
+    Only partitions with the same ``kind`` are swapped. Loads and the number of moves do not change.
     """
     racks = [member.rack or None for member in group.members]
     known = {rack for rack in racks if rack is not None}
@@ -34,7 +34,7 @@ def prefer_near_members(group: NumberedGroup, owner: Members, target: Members, k
 
 
 def _hand_out(near: dict[int, list[str]], racks: list[str | None], target: Members) -> None:
-    """To the members that get one of these anyway; those with the least choice first."""
+    """Redistribute among the members that gain one; partitions with the least choice come first."""
     waiting: dict[str | None, deque[int]] = {}
     for partition in near:
         member = int(target[partition])

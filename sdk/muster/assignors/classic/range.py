@@ -1,4 +1,4 @@
-"""`range`: of every topic, each subscriber gets one contiguous range.
+"""`range`: each subscriber of a topic gets one contiguous range of it.
 
 Source: Kafka's RangeAssignor (in org.apache.kafka.clients.consumer).
 """
@@ -14,10 +14,10 @@ from muster.assignors.range import assign_range
 
 
 def compute_range(group: NumberedGroup) -> GroupAssignment:
-    """The partitions of a topic, cut into ranges in the order of the members.
+    """Split the partitions of each topic into ranges, in the order of the members.
 
-    Where members and replicas are in racks a member prefers partitions near it, and gets as many
-    of each topic as without racks (KIP-881).
+    If members and replicas have racks, a member prefers partitions with a replica in its rack, and
+    gets as many of each topic as without racks (KIP-881).
     """
     target = assign_range_with_racks(group) if any(m.rack for m in group.members) else None
     if target is None:

@@ -1,8 +1,8 @@
-"""`range` where members and replicas are in racks (KIP-881).
+"""Rack-aware `range` (KIP-881).
 
 Each member gets as many partitions of each topic as without racks, but first those that have a
-replica in its rack. Topics with equal partition counts and equal subscribers stay co-partitioned
-as far as all of them have a replica of that partition in a rack that suits.
+replica in its rack. Topics with equal partition counts and the same subscribers stay co-partitioned
+if all of them have a replica of the partition in a matching rack.
 
 Source: KIP-881, and Kafka's RangeAssignor (in org.apache.kafka.clients.consumer).
 """
@@ -23,7 +23,7 @@ _Racks = Sequence[frozenset[str]]
 
 @dataclass(slots=True, eq=False)
 class _Topic:
-    """One topic while its partitions are handed out. Members are positions in `consumers`."""
+    """A topic during its assignment. Members are positions in `consumers`."""
 
     consumers: tuple[int, ...]
     consumer_racks: tuple[str | None, ...]
@@ -31,7 +31,7 @@ class _Topic:
     holder: list[int]  # partitions: a position in consumers, NOBODY while unassigned
     has: list[int]  # consumers: partitions so far
     fewest: int
-    longer: int  # how many more consumers may have one more than the fewest
+    longer: int  # how many more consumers may get one above the fewest
 
     @staticmethod
     def unassigned(
@@ -44,7 +44,7 @@ class _Topic:
         )
 
     def needs_racks(self) -> bool:
-        """Whether it makes a difference who gets which partition."""
+        """Whether racks distinguish between its partitions."""
         of_consumers = {rack for rack in self.consumer_racks if rack is not None}
         of_replicas = frozenset().union(*self.replica_racks)
         if not of_consumers & of_replicas:
@@ -52,7 +52,7 @@ class _Topic:
         return any(racks != of_replicas for racks in self.replica_racks)
 
     def room(self, consumer: int) -> int:
-        """How many more it may have."""
+        """How many more partitions the consumer may get."""
         return self.fewest + (self.longer > 0) - self.has[consumer]
 
     def assign(self, consumer: int, partition: int) -> None:
@@ -62,7 +62,7 @@ class _Topic:
             self.longer -= 1
 
     def assign_ranges(self, of_rack: dict[str | None, Iterator[int]]) -> None:
-        """To each consumer what it has room for, of the partitions listed for its rack."""
+        """Fill each consumer up with the partitions listed for its rack."""
         for consumer, rack in enumerate(self.consumer_racks):
             room = self.room(consumer)
             while room > 0:
@@ -79,7 +79,7 @@ class _Topic:
         return NOBODY
 
     def assign_matching(self) -> None:
-        """Ranges of the partitions that have a replica in the consumer's rack."""
+        """Assign partitions that have a replica in the consumer's rack."""
         self.assign_ranges({rack: self._matching(rack) for rack in set(self.consumer_racks)})
 
     def _matching(self, rack: str | None) -> Iterator[int]:
@@ -93,7 +93,7 @@ class _Topic:
 
 
 def assign_range_with_racks(group: NumberedGroup) -> Members | None:
-    """The member of each partition; ``None`` where racks make no difference."""
+    """The member of each partition; ``None`` if racks make no difference."""
     topics = _make_topics(group)
     if not any(topic.needs_racks() for topic in topics):
         return None
@@ -127,10 +127,10 @@ def _make_topics(group: NumberedGroup) -> list[_Topic]:
 
 
 def _assign_matching_together(topics: list[_Topic]) -> None:
-    """Each partition number of all topics to one consumer that all of them match, if there is one.
+    """Give each partition number of all topics to one consumer in a matching rack, if there is one.
 
-    The topics have equal counts and consumers, so that what there is room for is equal too; and a
-    consumer that has no room left never has any again.
+    The topics have equal counts and consumers, so a consumer has the same capacity in each of them,
+    and once it is full it stays full.
     """
     first = topics[0]
     waiting: dict[str | None, deque[int]] = {}

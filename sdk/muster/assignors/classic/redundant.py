@@ -1,8 +1,8 @@
-"""`redundant`: each partition goes to several members, which all read all of it.
+"""`redundant`: each partition goes to several members, each of which reads all of it.
 
-For copies of one index or cache at several members. The members take care of offsets: one group
-has one committed offset a partition. Not one of Kafka's assignors; Kafka's coordinator passes it on
-like any other, as does every coordinator that lets members assign.
+For applications that keep copies of an index or cache. The members must manage their offsets,
+because a group has one committed offset per partition. It is not one of Kafka's assignors, but any
+coordinator with client-side assignment passes it on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from muster.assignors.problem import Ints
 
 
 def compute_redundant(group: NumberedGroup, copies: int) -> GroupAssignment:
-    """Each partition to ``copies`` of its subscribers, or to all where there are fewer.
+    """Assign each partition to ``copies`` of its subscribers, or to all if there are fewer.
 
-    Balanced as KIP-54 has it: no member has two partitions more than another that could have one
-    of them. Members keep what they have unless balance needs it elsewhere, and a complete and
-    balanced assignment is left as it is.
+    Balanced as in KIP-54: no member has two partitions more than another that could have one of
+    them. Members keep their partitions unless balance requires a move; a complete and balanced
+    assignment does not change.
     """
     copies_of = _Copies.kept(group, copies)
     copies_of.fill()
@@ -35,18 +35,18 @@ def compute_redundant(group: NumberedGroup, copies: int) -> GroupAssignment:
 
 @dataclass(slots=True, eq=False)
 class _Copies:
-    """Who holds each partition, while that is worked out."""
+    """The members of each partition during the computation."""
 
     subscribers: Sequence[Ints]  # topics
     topic_of: Sequence[int]  # partitions
-    wanted: Sequence[int]  # topics: how many shall hold each of its partitions
+    wanted: Sequence[int]  # topics: the number of members per partition
     holders: list[set[int]]  # partitions
-    owners: list[set[int]]  # partitions: those of the holders that had it already
+    owners: list[set[int]]  # partitions: the holders that already owned it
     load: Ints  # members
 
     @staticmethod
     def kept(group: NumberedGroup, copies: int) -> _Copies:
-        """What members have and may keep; of too many, those with the newest claims."""
+        """Start with what members own and may keep; if too many own it, the newest claims win."""
         subscribers = group.subscribers()
         topic_of = group.topic_of_partition().tolist()
         wanted = [min(copies, len(who)) for who in subscribers]
@@ -64,7 +64,7 @@ class _Copies:
         return _Copies(subscribers, topic_of, wanted, holders, owners, load)
 
     def fill(self) -> None:
-        """Give what is missing to the subscribers with the fewest; least choice first."""
+        """Assign missing copies to the least loaded subscribers; topics with least choice first."""
         by_topic: dict[int, list[int]] = {}
         for partition, topic in enumerate(self.topic_of):
             by_topic.setdefault(topic, []).append(partition)
@@ -89,7 +89,7 @@ class _Copies:
             heappush(waiting, each)
 
     def even_out(self) -> None:
-        """Move copies to members that have two fewer; first those that nobody had yet."""
+        """Move copies to members with two fewer, first copies that are new."""
         changed = True
         while changed:
             moved_new = self._move_all(new_alone=True)

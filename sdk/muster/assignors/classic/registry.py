@@ -1,4 +1,4 @@
-"""The classic assignors by the names that members list when they join."""
+"""The classic assignors, by the names that members list when they join."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.assignors.classic.sticky import compute_cooperative_sticky, compute_
 
 
 class OwnedIn(Enum):
-    """Where members say what they own when they join."""
+    """Where a member reports the partitions it owns when it joins."""
 
     NOTHING = auto()
     USER_DATA = auto()
@@ -30,15 +30,15 @@ class ClassicAssignor:
 
     name: str
     compute: Callable[[NumberedGroup], GroupAssignment]
-    """Who gets what. Pure and deterministic."""
+    """Computes the assignment. Pure and deterministic."""
     owned_in: OwnedIn = OwnedIn.NOTHING
     is_cooperative: bool = False
-    """Whether members keep their partitions while they join, and join again when they were told
-    to give some up (KIP-429)."""
+    """Whether members keep their partitions while they join, and rejoin after revoking some
+    (KIP-429)."""
 
 
 class UnknownAssignorError(ValueError):
-    """There is no assignor of that name."""
+    """No assignor has this name."""
 
 
 CLASSIC_ASSIGNORS: Mapping[str, ClassicAssignor] = MappingProxyType(
@@ -57,15 +57,15 @@ CLASSIC_ASSIGNORS: Mapping[str, ClassicAssignor] = MappingProxyType(
         )
     }
 )
-"""Those that Kafka has. `redundant` comes with a number: see `find_assignor`."""
+"""Kafka's assignors. `redundant` takes a number: see `find_assignor`."""
 
 _REDUNDANT = re.compile(r"redundant\(([1-9]\d{0,8})\)", re.ASCII)
 
 
 def find_assignor(name: str) -> ClassicAssignor:
-    """The assignor of that name; ``redundant(n)`` gives each partition to n members.
+    """The assignor of that name; ``redundant(n)`` assigns each partition to n members.
 
-    The number is part of the name, so that all members of a group agree on it. Raises
+    The number is part of the name, so that all members of a group agree on it. Raise
     UnknownAssignorError.
     """
     assignor = CLASSIC_ASSIGNORS.get(name)
@@ -74,7 +74,7 @@ def find_assignor(name: str) -> ClassicAssignor:
     redundant = _REDUNDANT.fullmatch(name)
     if redundant is None:
         known = ", ".join([*CLASSIC_ASSIGNORS, "redundant(n)"])
-        raise UnknownAssignorError(f"no assignor is called {name!r}; there are {known}")
+        raise UnknownAssignorError(f"unknown assignor {name!r}: use one of {known}")
     compute = partial(compute_redundant, copies=int(redundant[1]))
     return ClassicAssignor(name, compute, OwnedIn.USER_DATA)
 
@@ -85,12 +85,12 @@ def compute_assignment(
     partition_counts: Mapping[str, int],
     replica_racks: Mapping[str, Sequence[Collection[str]]] | None = None,
 ) -> GroupAssignment:
-    """Who gets what under the assignor ``name``: member id -> topic -> partitions.
+    """The assignment by the assignor ``name``: member id -> topic -> partitions.
 
-    ``partition_counts``: the topics there are; members may subscribe to others, of which nobody
-    gets anything. ``replica_racks``: per topic and partition the racks of its replicas, where
-    known; `range` and the sticky assignors ask. Raises UnknownAssignorError, and ValueError for
-    two members with one id and for a count below 0.
+    ``partition_counts`` has the existing topics; subscriptions to others are ignored.
+    ``replica_racks``: per topic and partition the racks of its replicas, if known, for `range` and
+    the sticky assignors. Raise UnknownAssignorError, and ValueError for a duplicate member id or a
+    negative count.
     """
     assignor = find_assignor(name)
     return assignor.compute(number_group(members, partition_counts, replica_racks))

@@ -1,4 +1,4 @@
-"""`roundrobin`: the partitions of all topics are dealt out, one to each member in turns.
+"""`roundrobin`: the partitions of all topics are dealt to the members in turn.
 
 Source: Kafka's RoundRobinAssignor (in org.apache.kafka.clients.consumer).
 """
@@ -12,7 +12,7 @@ from muster.assignors.problem import NOBODY
 
 
 def compute_roundrobin(group: NumberedGroup) -> GroupAssignment:
-    """Topics by name, partitions by number; members that do not subscribe are passed over."""
+    """Deal topics by name and partitions by number, skipping members that do not subscribe."""
     target = np.full(group.partitions, NOBODY, dtype=np.int32)
     after_last = 0
     for topic, subscribers in enumerate(group.subscribers()):

@@ -1,7 +1,7 @@
-"""`sticky` and `cooperative-sticky`: as even as subscriptions allow, then as few moves as that.
+"""`sticky` and `cooperative-sticky`: as even as possible, then with as few moves as possible.
 
 Sources: KIP-54, KIP-341, KIP-429, and Kafka's StickyAssignor and CooperativeStickyAssignor (in
-org.apache.kafka.clients.consumer). The aims are those of `uniform`, which does the work.
+org.apache.kafka.clients.consumer). `uniform` has the same goals and does most of the work.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from muster.assignors.uniform.uniform_assignor import assign_uniform
 
 
 def compute_sticky(group: NumberedGroup) -> GroupAssignment:
-    """Every partition of a subscribed topic goes to a subscriber.
+    """Assign every partition of a subscribed topic to a subscriber.
 
-    A complete assignment that no move of a single partition makes more even is left as it is.
-    Any other gets the smallest balance score that there is, and of the assignments with that one
-    with the fewest moves. What moves or is new goes to members in a rack of its replicas, or back
-    to members of older generations that claim it, where that costs nobody else anything.
+    A complete assignment that no move of a single partition makes more even does not change.
+    Otherwise the result has the lowest balance score, and of those the fewest moves. Partitions
+    that move or are new go to members in a replica's rack, or back to former owners that claim
+    them, if that costs no other member anything.
     """
     claims = find_claims(group)
     problem = group.make_problem(claims.owner)
@@ -39,11 +39,11 @@ def compute_sticky(group: NumberedGroup) -> GroupAssignment:
 
 
 def compute_cooperative_sticky(group: NumberedGroup) -> GroupAssignment:
-    """As `sticky`, less the partitions that somebody else must give up first (KIP-429).
+    """As `sticky`, without the partitions that another member must revoke first (KIP-429).
 
-    These are nobody's in this round. Who gives one up joins again, and the next round gives it to
-    whom it is for. Of two ways to balance the group, `uniform` and a gentler one, that is taken
-    which leaves less to nobody, or then the group more even, in this round.
+    These are unassigned in this round. The member that revokes one rejoins, and the next round
+    assigns it. Of two ways to balance the group, `uniform` and a gentler one, it takes the one that
+    leaves fewer partitions unassigned in this round, or else the one with the more even loads.
     """
     claims = find_claims(group)
     problem = group.make_problem(claims.owner)
@@ -54,7 +54,7 @@ def compute_cooperative_sticky(group: NumberedGroup) -> GroupAssignment:
 
 
 def _withhold(group: NumberedGroup, claims: Claims, target: Members) -> Members:
-    """What of the target members can have in this round."""
+    """The part of the target that members can get in this round."""
     assigned = target.copy()
     spread_what_is_free(group, claims, assigned)
     prefer_near_members(group, claims.owner, assigned, claims.is_claimed())
@@ -65,7 +65,7 @@ def _withhold(group: NumberedGroup, claims: Claims, target: Members) -> Members:
 
 
 def _rate(group: NumberedGroup, assigned: Members) -> tuple[int, int]:
-    """(partitions that are nobody's, KIP-54's balance score); lower is better."""
+    """(unassigned partitions, balance score of KIP-54); lower is better."""
     has_member = assigned != NOBODY
     load = np.sort(np.bincount(assigned[has_member], minlength=len(group.members)))
     above_less_below = 2 * np.arange(len(load)) - len(load) + 1

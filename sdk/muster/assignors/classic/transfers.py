@@ -1,8 +1,8 @@
-"""Who goes short while partitions change hands under `cooperative-sticky`.
+"""Evens out loads while partitions change owners under `cooperative-sticky`.
 
-Of what a member is to get, some is nobody's and comes at once, some is another's and comes a round
-later. Which member gets which kind is free within topics of equal subscribers, and decides how
-even the group is until then.
+Of the partitions that a member gains, those without an owner come at once, those of another owner
+one round later. Members of topics with the same subscribers can exchange one kind for the other,
+which decides how even the loads are until the next round.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from muster.assignors.problem import NOBODY, Flags, Ints, Members
 
 
 def spread_what_is_free(group: NumberedGroup, claims: Claims, target: Members) -> None:
-    """Swap partitions in ``target`` so that what is nobody's goes where least is owned.
+    """Swap partitions in ``target`` so that unowned ones go to the least loaded members.
 
-    Loads and moves stay as they are.
+    Loads in the target and the number of moves do not change.
     """
     gained = np.flatnonzero((target != NOBODY) & (target != claims.owner))
     is_claimed = claims.is_claimed()
@@ -41,12 +41,12 @@ def spread_what_is_free(group: NumberedGroup, claims: Claims, target: Members) -
 
 @dataclass(slots=True, eq=False)
 class _Bundle:
-    """Topics with equal subscribers: what of them is to be given to whom."""
+    """Topics with the same subscribers: their gained partitions, and who gains how many."""
 
     free: list[int]
     claimed: list[int]
-    room: dict[int, int]  # members: how many they get that are not dealt yet
-    dealt: dict[int, int]  # members: how many free ones they get
+    room: dict[int, int]  # members: how many they still gain
+    dealt: dict[int, int]  # members: how many unowned ones they gain
 
     def deal(self, loads: list[int]) -> None:
         waiting = [(loads[member], member) for member in self.room]
@@ -58,7 +58,7 @@ class _Bundle:
                 heappush(waiting, (loads[member], member))
 
     def even_out(self, loads: list[int]) -> bool:
-        """Move free ones to members with two fewer. Whether there were any."""
+        """Move unowned ones to members with two fewer. Whether any moved."""
         changed = False
         while True:
             giver = max((m for m, n in self.dealt.items() if n), key=lambda m: (loads[m], -m))
@@ -86,7 +86,7 @@ def _collect_bundles(
     gained: Ints,
     is_claimed: Flags,
 ) -> list[_Bundle]:
-    """Those that have both kinds to give, the ones with the fewest receivers first."""
+    """The bundles with unowned partitions, those with the fewest receivers first."""
     bundles: dict[int, _Bundle] = {}
     of_partition = group.bundle_of_partition()
     for partition in gained.tolist():

@@ -1,8 +1,8 @@
-"""What members and leaders of classic groups of the type ``consumer`` say to one another.
+"""Messages that members and leaders of ``consumer`` classic groups exchange.
 
-The coordinator passes these bytes on; only members write them. They are read and written here and
-nowhere else: the assignors that a leader runs need them, so do members of the SDK, and the server
-reads a part of them. That is why this package imports nothing but the standard library.
+The coordinator passes these bytes on; only members write them. This is the only code that reads and
+writes them: the classic assignors and the members of the SDK need them, and the server reads a part
+of them. So this package imports the standard library only.
 
 Sources: Kafka's ``ConsumerProtocol`` with its messages ``ConsumerProtocolSubscription`` and
 ``ConsumerProtocolAssignment``; KIP-54 and KIP-341 for the user data of `sticky`.

@@ -1,8 +1,8 @@
-"""Subscription and assignment: what a member says when it joins, and what the leader gives it.
+"""The subscription of a member and the assignment that the leader computes for it.
 
-Both begin with their version. Each version has the fields of the one before and then its own, so
-a version newer than any known here is read as the newest one, and what follows is left alone, as
-Kafka's clients do. Versions below 0 are refused, as there.
+Both start with their version. A version only appends fields to the one before. So, as in Kafka's
+clients, a newer version is read as the newest known one and the remaining bytes are ignored;
+negative versions are refused.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _VERSION_SIZE = 2
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member says for one assignor.
+    """A member's metadata for one assignor.
 
-    ``owned_partitions`` are there from version 1 on, ``generation`` from 2, ``rack`` from 3.
-    ``generation`` is the one that gave it what it owns, NO_GENERATION for none.
+    ``owned_partitions`` exists from version 1, ``generation`` from 2, ``rack`` from 3.
+    ``generation`` is the one in which the member got its partitions, NO_GENERATION for none.
     """
 
     topics: tuple[str, ...]
@@ -47,7 +47,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gives a member. All versions have the same fields."""
+    """The leader's assignment for a member. All versions have the same fields."""
 
     partitions: tuple[TopicPartitions, ...]
     user_data: bytes | None = None
@@ -60,15 +60,15 @@ def make_subscription(
     generation: int = NO_GENERATION,
     rack: str | None = None,
 ) -> Subscription:
-    """With topics and owned partitions in the order in which Kafka's consumer writes them."""
+    """A subscription with topics and owned partitions in the order of Kafka's consumer."""
     owned = group_partitions(sorted(owned_partitions))
     return Subscription(tuple(sorted(topics)), user_data, owned, generation, rack)
 
 
 def encode_subscription(subscription: Subscription, version: int = HIGHEST_VERSION) -> bytes:
-    """The bytes of the version; fields that it does not have are left out.
+    """Encode a subscription; fields that the version lacks are left out.
 
-    Raises MalformedProtocolError for an unknown version and for values that do not fit.
+    Raise MalformedProtocolError for an unknown version and for values out of range.
     """
     writer = _start_writing("subscription", version)
     writer.strings(subscription.topics)
@@ -83,10 +83,10 @@ def encode_subscription(subscription: Subscription, version: int = HIGHEST_VERSI
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Raises MalformedProtocolError for bytes that are no subscription.
+    """Decode a subscription. Raise MalformedProtocolError if it is malformed.
 
-    Version 1 may end before what is owned: then nothing is (kafka-go, platformatic, faust, all of
-    them eager). Kafka's coordinator cannot read that.
+    Version 1 may end before the owned partitions, which are then none (kafka-go, platformatic and
+    faust write that; all of them are eager). Kafka's coordinator cannot read it.
     """
     reader, version = _start_reading("subscription", data)
     topics, user_data = reader.strings(), reader.nullable_bytes()
@@ -103,7 +103,7 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def leaves_out_owned(data: bytes) -> bool:
-    """Whether a subscription, which can be read, is of version 1 and ends before what is owned."""
+    """Whether a well-formed subscription has version 1 and ends before the owned partitions."""
     reader, version = _start_reading("subscription", data)
     reader.strings()
     reader.nullable_bytes()
@@ -122,10 +122,10 @@ def peek_topic_count(data: bytes) -> int:
 
 
 def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
-    """The topics of a subscription alone: what every version has is read, and no more.
+    """The topics of a subscription: reads the fields of version 0 only.
 
-    Raises MalformedProtocolError where that much cannot be read. It is what Kafka's coordinator
-    reads of a subscription (``ClassicGroup.computeSubscribedTopics``).
+    Raise MalformedProtocolError if these are malformed. Kafka's coordinator reads the same
+    (``ClassicGroup.computeSubscribedTopics``).
     """
     reader, _ = _start_reading("subscription", data)
     topics = reader.strings()
@@ -134,10 +134,10 @@ def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
 
 
 def count_topics(data: bytes, enough: int) -> int:
-    """Topics that a subscription names, or of which it says to own partitions: whichever is more.
+    """The number of subscribed topics or of topics with owned partitions, whichever is greater.
 
-    Counting ends where there are more than ``enough``; 0 for bytes that are no subscription. Costs
-    far less than decoding.
+    Stop once there are more than ``enough``; 0 if it is not a subscription. Costs far less than
+    decoding.
     """
     try:
         reader, version = _start_reading("subscription", data)
@@ -151,7 +151,7 @@ def count_topics(data: bytes, enough: int) -> int:
 
 
 def encode_assignment(assignment: Assignment, version: int = HIGHEST_VERSION) -> bytes:
-    """Raises MalformedProtocolError for an unknown version and for values that do not fit."""
+    """Encode an assignment. Raise MalformedProtocolError for an unknown version or bad values."""
     writer = _start_writing("assignment", version)
     writer.topics_partitions(assignment.partitions)
     writer.nullable_bytes(assignment.user_data)
@@ -159,7 +159,7 @@ def encode_assignment(assignment: Assignment, version: int = HIGHEST_VERSION) ->
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Raises MalformedProtocolError for bytes that are no assignment."""
+    """Decode an assignment. Raise MalformedProtocolError if it is malformed."""
     reader, _ = _start_reading("assignment", data)
     return Assignment(reader.topics_partitions(), reader.nullable_bytes())
 
@@ -178,5 +178,5 @@ def _start_reading(message: str, data: bytes) -> tuple[Reader, int]:
     reader = Reader(data)
     version = reader.int16()
     if version < 0:
-        raise MalformedProtocolError(f"there is no version {version} of the {message}")
+        raise MalformedProtocolError(f"version {version} of the {message} is negative")
     return reader, min(version, HIGHEST_VERSION)

@@ -1,7 +1,7 @@
-"""The fields that the embedded messages are made of, read and written.
+"""Reader and writer for the fields of the embedded messages.
 
-Big endian, as Kafka's non-flexible messages: strings have their length in bytes in two bytes,
-byte strings and arrays theirs in four, and a length of -1 stands for null.
+Big endian, as in Kafka's non-flexible messages: the length of a string is an int16, that of bytes
+and arrays an int32, and a length of -1 means null.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _SMALLEST_TOPIC_PARTITIONS = _SMALLEST_STRING + INT32_SIZE
 
 
 class MalformedProtocolError(ValueError):
-    """Bytes that are no such message, or values that no message can hold."""
+    """Malformed bytes of a message, or values that a message cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitions:
-    """Some partitions of one topic."""
+    """Partitions of one topic."""
 
     topic: str
     partitions: tuple[int, ...]
 
 
 def group_partitions(partitions: Iterable[tuple[str, int]]) -> tuple[TopicPartitions, ...]:
-    """By topic; topics in the order of their first partition, partitions in the order given."""
+    """Group by topic: topics in the order of first appearance, partitions in the given order."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -41,7 +41,7 @@ def group_partitions(partitions: Iterable[tuple[str, int]]) -> tuple[TopicPartit
 
 
 class Reader:
-    """Reads on from a position; MalformedProtocolError where the bytes do not last."""
+    """Reads fields in order; raises MalformedProtocolError if the bytes end too soon."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -56,7 +56,7 @@ class Reader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all has been read."""
+        """Whether all bytes have been read."""
         return self._pos == len(self._data)
 
     def int16(self) -> int:
@@ -96,7 +96,7 @@ class Reader:
         return tuple(self.string() for _ in range(self._count(_SMALLEST_STRING)))
 
     def skip_strings(self, enough: int) -> int:
-        """Pass over an array of strings, unless it has more than ``enough``; how many it has."""
+        """The size of an array of strings; skips the array unless it has more than ``enough``."""
         count = self._count(_SMALLEST_STRING)
         if count <= enough:
             for _ in range(count):
@@ -104,7 +104,7 @@ class Reader:
         return count
 
     def peek_count(self) -> int:
-        """How many topics come next, with their partitions."""
+        """The number of topics in the array of topic partitions that follows."""
         return self._count(_SMALLEST_TOPIC_PARTITIONS)
 
     def topics_partitions(self) -> tuple[TopicPartitions, ...]:
@@ -116,16 +116,16 @@ class Reader:
         return struct.unpack(f">{count}i", self._take(count * INT32_SIZE))
 
     def _count(self, smallest_item: int) -> int:
-        """The length of an array, checked against the bytes that are left for it."""
+        """The length of an array, checked against the remaining bytes."""
         start = self._pos
         count = self.int32()
         if count < 0 or count * smallest_item > len(self._data) - self._pos:
-            raise MalformedProtocolError(f"an array of {count} items at byte {start}")
+            raise MalformedProtocolError(f"invalid array length {count} at byte {start}")
         return count
 
 
 class Writer:
-    """Appends fields; MalformedProtocolError for values that do not fit."""
+    """Appends fields; raises MalformedProtocolError for values out of range."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -146,7 +146,7 @@ class Writer:
             raise MalformedProtocolError(f"{text!r} cannot be written as UTF-8") from None
         if len(encoded) > _LONGEST_STRING:
             raise MalformedProtocolError(
-                f"a string of {len(encoded)} bytes; {_LONGEST_STRING} is the most"
+                f"a string has {len(encoded)} bytes, above {_LONGEST_STRING}"
             )
         self.int16(len(encoded))
         self._parts.append(encoded)
@@ -178,7 +178,7 @@ class Writer:
                 self._parts.append(struct.pack(f">{len(each.partitions)}i", *each.partitions))
             except struct.error:
                 raise MalformedProtocolError(
-                    f"a partition of {each.topic!r} is no 32-bit integer"
+                    f"a partition of {each.topic!r} is not a 32-bit integer"
                 ) from None
 
 
@@ -186,4 +186,4 @@ def _pack(form: struct.Struct, number: int) -> bytes:
     try:
         return form.pack(number)
     except struct.error:
-        raise MalformedProtocolError(f"{number!r} is no {form.size * 8}-bit integer") from None
+        raise MalformedProtocolError(f"{number!r} is not a {form.size * 8}-bit integer") from None

@@ -1,11 +1,10 @@
-"""The user data of `sticky` and `cooperative-sticky`: what a member owned, and since when.
+"""The user data of `sticky` and `cooperative-sticky`: owned partitions and their generation.
 
-`sticky` members revoke everything before they join, so they say what they owned in their user
-data: version 0 the partitions alone (KIP-54), version 1 the generation as well (KIP-341). The
-bytes do not tell their version: who knows version 1 tries that first, and who knows only version 0
-reads the front of version 1 and leaves the rest. `cooperative-sticky` members say what they own in
-the subscription, and the generation here, for leaders that know subscriptions only up to
-version 1.
+`sticky` members revoke everything before they join, so they report what they owned in their user
+data: in version 0 the partitions (KIP-54), in version 1 also the generation (KIP-341). The bytes do
+not contain the version: a reader of version 1 tries that first, and a reader of version 0 ignores
+the bytes after the partitions. `cooperative-sticky` members report their partitions in the
+subscription, and the generation here, for leaders that read subscriptions up to version 1 only.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from muster.assignors.embedded.fields import MalformedProtocolError, Reader, Top
 
 @dataclass(frozen=True, slots=True)
 class StickyUserData:
-    """``generation`` is NO_GENERATION where the member did not say one."""
+    """``generation`` is NO_GENERATION if the member reported none."""
 
     partitions: tuple[TopicPartitions, ...]
     generation: int = NO_GENERATION
 
 
 def encode_sticky_user_data(user_data: StickyUserData, version: int = 1) -> bytes:
-    """Raises MalformedProtocolError for an unknown version and for values that do not fit."""
+    """Encode user data. Raise MalformedProtocolError for an unknown version or bad values."""
     if version not in (0, 1):
         raise MalformedProtocolError(f"version {version} of sticky user data is not in 0..1")
     writer = Writer()
@@ -36,10 +35,10 @@ def encode_sticky_user_data(user_data: StickyUserData, version: int = 1) -> byte
 
 
 def decode_sticky_user_data(data: bytes, highest_version: int = 1) -> StickyUserData:
-    """What a reader makes of it that knows versions up to ``highest_version``.
+    """Decode user data as a reader of versions up to ``highest_version`` does.
 
-    Bytes that end before the generation are version 0. Raises MalformedProtocolError for bytes
-    that are neither.
+    Bytes that end before the generation are version 0. Raise MalformedProtocolError for bytes of
+    neither version.
     """
     if highest_version not in (0, 1):
         raise MalformedProtocolError(
@@ -56,12 +55,12 @@ def decode_sticky_user_data(data: bytes, highest_version: int = 1) -> StickyUser
 
 
 def encode_cooperative_user_data(generation: int) -> bytes:
-    """Raises MalformedProtocolError for a generation that is no 32-bit integer."""
+    """Encode a generation. Raise MalformedProtocolError if it is not a 32-bit integer."""
     writer = Writer()
     writer.int32(generation)
     return writer.finish()
 
 
 def decode_cooperative_user_data(data: bytes) -> int:
-    """The generation. Raises MalformedProtocolError for bytes that hold none."""
+    """Decode the generation. Raise MalformedProtocolError if there is none."""
     return Reader(data).int32()

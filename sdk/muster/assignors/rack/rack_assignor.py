@@ -1,8 +1,8 @@
 """The `rack` assignor: partitions go to members in a rack of their replicas if balance allows.
 
-KIP-881's intent, which Kafka's server-side assignors do not follow. Members are balanced as by
-`uniform`; of all assignments as balanced, one with the most partitions beside a replica is sought,
-and among those one in which few leave their owners.
+It implements the intent of KIP-881, which Kafka's server-side assignors ignore. Members are
+balanced as by `uniform`. Among all equally balanced assignments it searches for one with the most
+local partitions (with a replica in the member's rack), and among those for one with few moves.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _LARGEST_TABLE = 1 << 24
 
 
 def assign_rack(problem: Problem) -> Members:
-    """The member of each partition; NOBODY where nobody subscribes.
+    """The member of each partition; NOBODY if no member subscribes.
 
-    As `uniform` where no racks are known.
+    Same as `uniform` if no racks are known.
     """
     target = assign_uniform(problem)
     racks = problem.racks
@@ -56,9 +56,10 @@ def assign_rack(problem: Problem) -> Members:
 
 
 def _is_as_good(problem: Problem, places: _Places, target: Members) -> bool:
-    """Whether the owners are as level as the target and have as much beside replicas.
+    """Whether the current owners are as balanced and as local as the target.
 
-    Then nothing moves: the search ends at one of several that are as good, by where it began.
+    If so nothing moves: the search ends at one of several equally good assignments, depending on
+    its start.
     """
     owner = places.owner
     if ((owner == NOBODY) & (target != NOBODY)).any():
@@ -76,14 +77,14 @@ def _count_local(places: _Places, answer: Members) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Places:
-    """What there is where. Racks are numbered anew: those of members, and one for no rack."""
+    """The racks of members and replicas, renumbered: racks with members, and one for no rack."""
 
     graph: ShareGraph
     racks: int
     rack_of_member: Ints
     kind: Ints  # partitions
     is_local: Flags  # kinds, racks
-    owner: Members  # partitions: the owners that subscribe
+    owner: Members  # partitions: owners that subscribe
     by_bundle: Ints  # the partitions, by bundle
     bundle_start: Ints
 
@@ -112,8 +113,8 @@ class _Places:
 def _find_kinds(replica: Ints, replica_start: Ints, racks: int) -> tuple[Ints, Flags]:
     """(the kind of each partition, per kind and rack whether it has a replica there).
 
-    `replica`: racks of members, and `racks` for any other. Where there are too many of both to be
-    looked at, nothing is local.
+    `replica` has racks of members, and `racks` for any other. If kinds times racks exceeds the
+    limit, nothing is local.
     """
     partitions = len(replica_start) - 1
     partition = np.repeat(np.arange(partitions), np.diff(replica_start))
@@ -136,7 +137,7 @@ def _find_kinds(replica: Ints, replica_start: Ints, racks: int) -> tuple[Ints, F
 def _improve_bundle(
     problem: Problem, places: _Places, bundle: int, target: Members, work: Work
 ) -> None:
-    """Hand the partitions of one bundle out anew: as many to each rack, of kinds that fit."""
+    """Redistribute one bundle: each rack keeps its number of partitions, but of local kinds."""
     partition = places.by_bundle[places.bundle_start[bundle] : places.bundle_start[bundle + 1]]
     kinds, kind = np.unique(places.kind[partition], return_inverse=True)
     members = places.graph.member[places.graph.subscribers(bundle)]
@@ -174,10 +175,10 @@ def _loads(problem: Problem, target: Members) -> Ints:
 
 
 def _add_odd_ones(transport: Transport, rack_of_member: Ints, load: Ints) -> bool:
-    """One more kind: the gaps of members that have one partition less than others.
+    """Add a kind for the gaps of members that have one partition less than others.
 
-    They may be in any rack, as many as it has members: so racks trade who has the odd partitions.
-    Whether there is such a kind: not where loads differ by more.
+    A gap may be in any rack, up to the rack's number of members, so racks can trade the odd
+    partitions. Return whether the kind was added: it is not if loads differ by more than one.
     """
     if int(load.max() - load.min()) > 1:
         return False
@@ -192,7 +193,7 @@ def _add_odd_ones(transport: Transport, rack_of_member: Ints, load: Ints) -> boo
 
 
 def _choose_racks(kind: Ints, owner: Members, places: _Places, count: Ints) -> Ints:
-    """The rack of each partition: where it was, for as many as that rack is to have of its kind."""
+    """The rack of each partition: the owner's, up to that rack's count for its kind."""
     racks = places.racks
     cell = kind * racks + np.where(owner == NOBODY, 0, places.rack_of_member[owner])
     order = np.flatnonzero(owner != NOBODY)
@@ -212,9 +213,9 @@ def _choose_racks(kind: Ints, owner: Members, places: _Places, count: Ints) -> I
 def _deal_in_racks(
     places: _Places, members: Ints, owner: Members, rack: Ints, target: Members
 ) -> Members:
-    """Partitions to members in their racks; who is where they were keeps what it may.
+    """Assign partitions to members of their racks; owners keep what they may.
 
-    Each member gets as many as it has of `target`.
+    The number of partitions per member is that of `target`.
     """
     members = members[np.argsort(places.rack_of_member[members], kind="stable")]
     rack_of_holder = places.rack_of_member[members]
@@ -234,9 +235,9 @@ def _deal_in_racks(
 
 
 def _deal_in_rack(problem: Problem, members: Ints, owner: Members) -> Members:
-    """The partitions of a rack to its members; who is where they were keeps what it may.
+    """Assign the partitions of a rack to its members; owners keep what they may.
 
-    Members may change their counts, as long as they are level.
+    The number of partitions per member may change, as long as members are balanced.
     """
     index = np.full(problem.members + 1, 0)
     index[members] = np.arange(1, len(members) + 1)

@@ -1,8 +1,8 @@
-"""Locality that takes partitions of several bundles to change hands.
+"""Locality gains that need partitions of several bundles to change owners.
 
-Within a bundle `muster.assignors.rack.rack_transport` has found all there is. What is left are
-rings of members that subscribe to different topics; they are searched for as those that save moves
-are.
+Within a bundle `muster.assignors.rack.rack_transport` has already found all gains. The remaining
+ones are rings of members with different subscriptions, found by the same search as rings that save
+moves.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def exchange_across_bundles(
     rack_of_member: Ints,
     target: Members,
 ) -> None:
-    """Change `target` so that more of it is local, and loads stay as even.
+    """Change `target` to make more of it local, with equally balanced loads.
 
-    Not where there are so many shares to exchange between that it would not end in time.
-    `kind`: of each partition; `is_local`: per kind and rack.
+    Does nothing if there are too many shares to search in time. `kind` is per partition, `is_local`
+    per kind and rack.
     """
     if _count_fine_shares(graph, bundle, kind) > _MOST_SHARES:
         return
@@ -63,7 +63,7 @@ def _count_fine_shares(graph: ShareGraph, bundle: Ints, kind: Ints) -> int:
 
 
 def _split_bundles(graph: ShareGraph, bundle: Ints, kind: Ints) -> tuple[ShareGraph, Ints]:
-    """The graph in which partitions of one bundle are of one kind, and each partition's bundle."""
+    """The graph with bundles split by kind, and the bundle of each partition."""
     assignable = bundle != NO_BUNDLE
     kinds = int(kind.max(initial=0)) + 1
     key = bundle[assignable] * kinds + kind[assignable]

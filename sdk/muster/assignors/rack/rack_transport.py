@@ -1,10 +1,10 @@
 """How many partitions of each kind go to the members of each rack.
 
-Partitions of a *kind* have the same subscribers and replicas in the same racks. How many partitions
-a rack's members have is given; which kinds they are of is improved by rings: one rack hands
-partitions of a kind to the next, and the last one hands some to the first. When no ring is left
-that helps, no distribution has more partitions beside a replica, and of those that have as many
-none takes fewer from the rack where they were (Klein's algorithm for flows of least cost).
+Partitions of a *kind* have the same subscribers, and replicas in the same racks. The number of
+partitions per rack is given; which kinds they have is improved by rings: each rack passes
+partitions of one kind to the next, and the last one to the first. Once no ring helps, no
+distribution has more local partitions, and of those with as many none moves fewer partitions out of
+their racks (Klein's algorithm for minimum-cost flow).
 """
 
 from __future__ import annotations
@@ -19,37 +19,36 @@ from muster.assignors.problem import Flags, Ints
 _FAR = 1 << 40
 _NONE = -1
 _LITTLE_WORK = 100_000
-_MOST_WORK = 60_000_000  # how often a kind is looked at as what one rack could give another
-_TURN_WORK = 20_000  # what a search for rings takes besides
+_MOST_WORK = 60_000_000  # evaluations of one kind between two racks
+_TURN_WORK = 20_000  # the other cost of a search for rings
 
 
 @dataclass(slots=True)
 class Work:
-    """How much may be looked at for all bundles of an assignment, so that it ends in time."""
+    """The remaining work for all bundles of an assignment, so that it ends in time."""
 
     left: int = _MOST_WORK
 
 
 @dataclass(slots=True, eq=False)
 class Transport:
-    """Rows are kinds, columns racks. `count` is changed; sums of its rows and columns are not.
+    """Rows are kinds, columns racks. `count` changes; the sums of its rows and columns do not.
 
-    A kind with `room` stands for something that is not a partition: it may be anywhere, no more
-    than `room` of it in each rack.
+    A kind with finite `room` is not of partitions: it may be in any rack, up to `room` there.
     """
 
     count: Ints
     held: Ints
-    """How many each rack's members have owned so far."""
+    """How many the members of each rack own."""
     is_local: Flags
     room: Ints
-    """What may be added to each count before it is full."""
+    """How much each count may still grow."""
 
 
 def deal_locally(transport: Transport) -> None:
-    """Begin anew where there is much to improve: first what may stay and is local, then what is.
+    """Find a good start: first keep local owners, then place other partitions locally.
 
-    A good start, which takes one look at each kind; nothing where rings alone are quick.
+    This visits each kind once, and does nothing if the problem is small enough for rings alone.
     """
     count, held, is_local = transport.count, transport.held, transport.is_local
     kinds, racks = count.shape
@@ -76,7 +75,7 @@ def deal_locally(transport: Transport) -> None:
         for rack in sorted(local[kind], key=lambda rack: -room[rack]):
             take(kind, rack, rest[kind])
     for kind in order:
-        # What is local here is full by now, or has all of the kind.
+        # Racks where the kind is local are full by now, or have all of it.
         for rack in away[kind] if rest[kind] else ():
             take(kind, rack, int(held[kind, rack]))
     first = 0
@@ -87,7 +86,7 @@ def deal_locally(transport: Transport) -> None:
 
 
 def _list_racks(table: Flags) -> list[list[int]]:
-    """Of each kind, the racks for which a table says so."""
+    """For each kind, the racks that the table marks."""
     kind, rack = np.nonzero(table)
     ends = np.searchsorted(kind, np.arange(len(table) + 1)).tolist()
     racks = rack.tolist()
@@ -95,7 +94,7 @@ def _list_racks(table: Flags) -> list[list[int]]:
 
 
 def improve(transport: Transport, work: Work) -> None:
-    """Turn rings until none is left that helps, or the work is used up."""
+    """Apply rings until none helps or the work is used up."""
     prices = _Prices.of(transport, work)
     while work.left > 0:
         work.left -= _TURN_WORK + len(prices.cost) ** 3
@@ -112,10 +111,9 @@ def improve(transport: Transport, work: Work) -> None:
 
 @dataclass(slots=True, eq=False)
 class _Prices:
-    """What the cheapest step costs from each rack to each other, and of which kind it is.
+    """The cheapest step between each pair of racks, and the kind that it moves.
 
-    Only what a rack has can be given by it, and rings change few racks: so that is what is
-    looked at.
+    Only kinds that a rack has are evaluated for it, and after rings only the racks that changed.
     """
 
     giving: Ints
@@ -146,7 +144,7 @@ class _Prices:
         return found
 
     def update(self, transport: Transport, steps: list[tuple[int, int, int]]) -> None:
-        """Other counts: of these kinds, in the racks that gave them and those that took them."""
+        """Update the costs after these steps: their kinds, and the racks that gave or took them."""
         self._look_at(transport, np.unique([kind for kind, _, _ in steps]))
         for kind, giver, taker in steps:
             self._note_giver(kind, giver)
@@ -160,7 +158,7 @@ class _Prices:
 
     def _look_at(self, transport: Transport, kinds: Ints) -> None:
         count, held = transport.count[kinds], transport.held[kinds]
-        # More than all moves of one ring.
+        # Exceeds the cost of all moves in one ring.
         local = transport.is_local[kinds] * (transport.count.shape[1] + 2)
         self.giving[kinds] = np.where(count > 0, local + (count <= held), _FAR)
         self.taking[kinds] = np.where(transport.room[kinds] > 0, -local - (count < held), _FAR)
@@ -174,7 +172,7 @@ class _Prices:
         self.givers[rack] = np.delete(kinds, at) if is_there else np.insert(kinds, at, kind)
 
     def _compare_takers(self, giver: int, takers: list[int] | None = None) -> None:
-        """To all racks, or to these."""
+        """Compare steps to all racks, or to ``takers``."""
         every = np.arange(len(self.cost))
         at = every if takers is None else np.array(takers)
         kinds = self.givers[giver]
@@ -191,7 +189,7 @@ class _Prices:
 
 
 def _turn(transport: Transport, steps: list[tuple[int, int, int]]) -> None:
-    """As much as can be until a step costs more than it did: (kind, giver, taker) of each."""
+    """Move as much as possible until a step costs more; steps are (kind, giver, taker)."""
     count, room = transport.count, transport.room
     amount = min(
         min(_giveable(transport, which, giver), _takeable(transport, which, taker))
@@ -205,22 +203,23 @@ def _turn(transport: Transport, steps: list[tuple[int, int, int]]) -> None:
 
 
 def _giveable(transport: Transport, kind: int, rack: int) -> int:
-    """How many can be given before the next costs more."""
+    """How many the rack can give before the next one costs more."""
     count, held = int(transport.count[kind, rack]), int(transport.held[kind, rack])
     return count - held if count > held else count
 
 
 def _takeable(transport: Transport, kind: int, rack: int) -> int:
-    """How many can be taken before the next saves less."""
+    """How many the rack can take before the next one saves less."""
     count, held = int(transport.count[kind, rack]), int(transport.held[kind, rack])
     room = int(transport.room[kind, rack])
     return min(room, held - count) if count < held else room
 
 
 def _find_rings(cost: Ints) -> list[list[tuple[int, int]]]:
-    """Rings whose costs sum up to less than 0, no two of which share a rack; none if there is none.
+    """Disjoint rings of negative total cost; an empty list if there is none.
 
-    (giver, taker) of each step. After Bellman and Ford's search any ring of best givers is one.
+    A ring is a list of (giver, taker). After Bellman and Ford's search every ring of best givers
+    has negative cost.
     """
     racks = len(cost)
     best = np.zeros(racks, dtype=np.int64)

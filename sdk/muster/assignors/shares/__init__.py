@@ -1,1 +1,1 @@
-"""Who may have how much of what: shares of members, and exchanges that balance them."""
+"""Shares: how many partitions of each kind each member gets, and exchanges that balance them."""

@@ -1,6 +1,6 @@
-"""From how many partitions each holder shall have to which ones: shared by the uniform assignors.
+"""Converts counts per holder to partitions, for all uniform assignors.
 
-A *holder* is whatever partitions are handed to: a member, or a member's share of some topics.
+A *holder* is what partitions are assigned to: a member, or a member's share of some topics.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _LOW_BITS = (1 << 32) - 1
 def find_excess(holder_plus_one: Ints, held: Ints, quota: Ints) -> Ints:
     """The partitions that their holders must give up to come down to their quotas.
 
-    `holder_plus_one`: of each partition, 0 for none. `held` and `quota`: per holder.
+    `holder_plus_one` is per partition, 0 for none; `held` and `quota` are per holder.
 
-    What is given up is spread evenly over what was held, and shifted from one giver to the next.
-    Giving up the last ones instead would hand all of one topic, be it the busiest or the idlest,
-    to the next member that joins.
+    The partitions given up are spread evenly over those held, and shifted from one giver to the
+    next. If each gave up its last ones, the next member to join would get all of one topic, which
+    may be the busiest or the idlest.
     """
     is_giver = held > quota
     giver = np.flatnonzero(is_giver)
@@ -32,16 +32,16 @@ def find_excess(holder_plus_one: Ints, held: Ints, quota: Ints) -> Ints:
     rank = np.arange(len(by_giver)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rank += np.repeat(np.arange(len(giver)) % sizes, sizes)
     kept = np.repeat(quota[giver], sizes)
-    # Of `size` ranks in a row, `kept` evenly spaced ones satisfy this; rank 0 does.
+    # Of `size` consecutive ranks `kept` evenly spaced ones satisfy this; rank 0 does.
     keeps = -(rank * kept) % size < kept
     return by_giver[~keeps]
 
 
 def order_by_level(level: Ints, upto: Ints) -> Members:
-    """Holders in the order in which single partitions are dealt to them: lowest level first.
+    """Holders in the order in which they get single partitions: lowest level first.
 
-    Holder h appears once for each of `level[h]`, ..., `upto[h] - 1`; on one level, holders are in
-    their own order. Needs `upto` to differ by at most one among those that have something to get.
+    Holder h appears once for each of `level[h]`, ..., `upto[h] - 1`; within a level, holders keep
+    their order. Requires that `upto` differs by at most one among holders that get something.
     """
     receivers = np.flatnonzero(level < upto).astype(np.int32)
     if len(receivers) == 0:
@@ -62,7 +62,7 @@ def order_by_level(level: Ints, upto: Ints) -> Members:
 
 
 def deal_in_turns(level: Ints, upto: Ints) -> Members:
-    """As `order_by_level`, for any levels that are to be reached."""
+    """As `order_by_level`, for any `upto`."""
     gets = np.maximum(upto - level, 0)
     holder = np.repeat(np.arange(len(gets)), gets)
     turn = np.arange(len(holder)) - np.repeat(np.cumsum(gets) - gets - level, gets)

@@ -1,12 +1,12 @@
-"""Balancing shares over several bundles at once.
+"""Balances shares across several bundles.
 
-Where one member cannot give to another directly, it may give a partition of one bundle to a
-third, which gives one of another bundle on. `even_out_unowned` and `narrow_extremes` look for such
-chains from high to low loads, `save_moves` for rings that let owners keep more and leave as many
-members with each load as there were.
+If one member cannot give to another directly, it may give a partition of one bundle to a third
+member, which passes on one of another bundle. `even_out_unowned` and `narrow_extremes` search for
+such chains from high to low loads; `save_moves` for rings that let owners keep more partitions,
+with the same number of members at each load.
 
 All are shortest-path searches (Bellman and Ford's) over all shares at once. They stop when nothing
-is left to find, or when the budget is spent: the result is then still valid, only less good.
+is left to find or when the budget is spent: the result is then still valid, but less good.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 from muster.assignors.problem import Flags, Ints
 from muster.assignors.shares.member_shares import ShareGraph, Shares
 
-_FAR = 1 << 29  # more than any cost; twice as much, shifted by the index, is still a number
+_FAR = 1 << 29  # exceeds any cost; twice as much still fits when shifted
 _INDEX_BITS = 32
 _INDEX = (1 << _INDEX_BITS) - 1
 _NONE = -1
 _SHARES_IN_BUDGET = 2_000_000
-_ROUND_IN_SHARES = 10_000  # what a round costs however few shares there are
+_ROUND_IN_SHARES = 10_000  # the fixed cost of a round
 _FEWEST_ROUNDS = 16
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many more times all shares may be looked at. Not time: equal input, equal output."""
+    """How many more passes over all shares are allowed; not a time, so results are repeatable."""
 
     rounds: int
 
@@ -44,19 +44,19 @@ class Budget:
 
 @dataclass(slots=True, eq=False)
 class _Search:
-    """Least costs so far, and the way they were found.
+    """The least costs found so far, and their paths.
 
-    `cost[m]` is the least cost of what can follow when member m gives a partition away:
-    of share `gives[m]`, to the member of share `takes[m]`, and so on from `successor[m]`.
-    `entry_cost[b]` is the least cost of handing on a partition of bundle b, through `entry[b]`.
+    `cost[m]` is the least cost of what follows once member m gives a partition away: from share
+    `gives[m]` to share `takes[m]`, and on from `successor[m]`. `entry_cost[b]` is the least cost of
+    passing on a partition of bundle b, through `entry[b]`.
 
-    A cost and the share it belongs to are kept in one number, the cost in its high bits, so that
-    the minimum of many such numbers tells both.
+    A cost and its share are packed into one number, with the cost in the high bits, so that a
+    minimum yields both.
     """
 
     graph: ShareGraph
-    giving: Ints  # shares by member: what it costs that the count falls by one, and which share
-    taking: Ints  # shares: what it costs that the count rises by one, and which share
+    giving: Ints  # shares by member: the cost of giving one, and the share
+    taking: Ints  # shares: the cost of taking one, and the share
     cost: Ints
     entry_cost: Ints
     entry: Ints
@@ -66,7 +66,7 @@ class _Search:
 
     @staticmethod
     def start(graph: ShareGraph, cost: Ints, giving: Ints, taking: Ints) -> _Search:
-        """`cost`: per member, of nothing following; `giving` and `taking`: per share."""
+        """`cost`: per member, if nothing follows; `giving` and `taking`: per share."""
         return _Search(
             graph,
             (giving[graph.by_member] << _INDEX_BITS) + graph.by_member,
@@ -80,7 +80,7 @@ class _Search:
         )
 
     def relax(self) -> bool:
-        """One step further back along all shares. Whether anything became cheaper."""
+        """Extend all paths by one step. Whether any cost fell."""
         graph = self.graph
         through = (self.cost << _INDEX_BITS)[graph.member] + self.taking
         best = np.minimum.reduceat(through, graph.bundle_start[:-1])
@@ -101,16 +101,17 @@ class _Search:
 
 
 def even_out_unowned(shares: Shares, budget: Budget) -> None:
-    """Move along chains that give away nothing but what nobody has owned so far."""
+    """Move along chains that give away only partitions their members do not own yet."""
     while shares.has_unowned():
         if not _move_along_chains(shares, budget, np.minimum(shares.count, shares.held)):
             return
 
 
 def narrow_extremes(shares: Shares, budget: Budget) -> None:
-    """Move along any chains that bring the group's highest and lowest load closer together.
+    """Move along any chains that narrow the gap between the group's extreme loads.
 
-    What does not get there in the end is undone: it would cost owners partitions for nothing.
+    Moves that do not narrow it in the end are undone: they would cost owners partitions for
+    nothing.
     """
     free = np.zeros_like(shares.held)
     best = shares.copy()
@@ -121,7 +122,7 @@ def narrow_extremes(shares: Shares, budget: Budget) -> None:
 
 
 def _move_along_chains(shares: Shares, budget: Budget, fixed: Ints, extremes: bool = False) -> bool:
-    """One search, and a move along each chain it found. Whether there was any.
+    """Search once, and move along each chain found. Whether there was any.
 
     `fixed`: per share, partitions that cannot be given.
     """
@@ -142,7 +143,7 @@ def _move_along_chains(shares: Shares, budget: Budget, fixed: Ints, extremes: bo
 
 
 def _move_along_chain(shares: Shares, search: _Search, member: int, fixed: Ints) -> None:
-    """Move one partition along each link, unless moves made since the search are in the way."""
+    """Move one partition along each link, unless moves since the search prevent it."""
     gives, takes = [], []
     last = member
     while search.successor[last] != _NONE:
@@ -157,13 +158,14 @@ def _move_along_chain(shares: Shares, search: _Search, member: int, fixed: Ints)
 
 
 def save_moves(shares: Shares, budget: Budget, preferred: Flags | None = None) -> None:
-    """Turn rings of shares while that leaves more partitions where they are.
+    """Apply rings of shares while that leaves more partitions with their owners.
 
-    With `preferred` shares: while that leaves more in these, or as many and more where they are.
+    With `preferred` shares: while that puts more partitions into these, or as many, with fewer
+    moves.
     """
     bonus = np.zeros_like(shares.count)
     if preferred is not None:
-        bonus[preferred] = shares.graph.members + 2  # more than all moves of one ring
+        bonus[preferred] = shares.graph.members + 2  # exceeds all moves of one ring
     while preferred is not None or shares.moves() > shares.fewest_moves():
         to_take = np.where(shares.count < shares.held, -1, 0) - bonus
         to_give = np.where(shares.count > shares.held, 0, 1) + bonus
@@ -171,7 +173,7 @@ def save_moves(shares: Shares, budget: Budget, preferred: Flags | None = None) -
         search = _Search.start(shares.graph, np.zeros_like(shares.load), to_give, to_take)
         trade = _Trade.of(shares)
         rings: list[list[int]] = []
-        # `|`, not `or`: both take their step each time
+        # `|`, not `or`: both must take their step
         while not rings and search.relax() | trade.relax(search):
             if not budget.spend():
                 return
@@ -184,11 +186,11 @@ def save_moves(shares: Shares, budget: Budget, preferred: Flags | None = None) -
 
 @dataclass(slots=True, eq=False)
 class _Trade:
-    """A member may end with one partition more if another that has one more ends with one less."""
+    """Lets a member end with one more partition if one with a load one higher loses one."""
 
     by_load: Ints  # the active members
-    group_start: Ints  # where each load begins in by_load
-    one_more: Ints  # per group with a group of one more: its number
+    group_start: Ints  # the start of each load in by_load
+    one_more: Ints  # groups whose next group has a load one higher
 
     @staticmethod
     def of(shares: Shares) -> _Trade:
@@ -217,7 +219,7 @@ class _Trade:
 
 
 def _find_rings(successor: Ints) -> list[list[int]]:
-    """The rings of members that lead back to themselves; no two share a member."""
+    """Disjoint rings of members along ``successor``."""
     following = successor.tolist()
     seen: dict[int, int] = {}
     rings = []

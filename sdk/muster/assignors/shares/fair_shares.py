@@ -1,4 +1,4 @@
-"""What each member would carry if partitions could be cut at will."""
+"""The fair load of each member: its load if partitions could be split arbitrarily."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _CLOSE = 1e-3
 
 
 def compute_fair_loads(graph: ShareGraph, weight: Floats, fixed: Floats) -> Floats:
-    """Per member: its load where each bundle's weight is spread as evenly as can be.
+    """Per member, its load when the weight of each bundle is spread as evenly as possible.
 
-    `weight`: per bundle; `fixed`: per member, what it carries beside. The loads are level over
-    any two members that share a bundle and both have some of it. Where bundles overlap this is
-    approached, bundle after bundle, until little changes.
+    `weight` is per bundle, `fixed` is each member's other load. Any two members that share a bundle
+    and both have some of it have the same load. With overlapping bundles this is approximated by
+    sweeps over all bundles until little changes.
     """
     load = fixed.astype(np.float64).copy()
     amount = np.zeros(graph.shares)
@@ -37,7 +37,7 @@ def compute_fair_loads(graph: ShareGraph, weight: Floats, fixed: Floats) -> Floa
 
 
 def pour_fluid(load: Floats, amount: float) -> Floats:
-    """How much of the amount each member gets where the lowest are raised to one level."""
+    """How much each member gets if the lowest loads are raised to one level."""
     ascending = np.sort(load)
     below = ascending.cumsum()
     count = np.arange(1, len(load) + 1)

@@ -1,7 +1,7 @@
-"""Balancing shares one bundle at a time.
+"""Balances shares one bundle at a time.
 
-These steps do the bulk of the work in few operations. What they leave, namely improvements that
-need partitions of several bundles to move together, is for `muster.assignors.shares.exchange`.
+These steps do most of the work in few operations. Improvements that need partitions of several
+bundles to move together are left to `muster.assignors.shares.exchange`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _MAX_SWEEPS = 16
 
 
 def pour(load: Ints, units: int, first: Ints | None = None) -> Ints:
-    """How many of the units each member gets when each unit goes to one with the lowest load.
+    """How many of the units each member gets if each unit goes to a member with the lowest load.
 
-    The last units, too few to raise all that are lowest by then, go to those of them that would
-    otherwise get less than `first` says, then by position.
+    The last units, too few for all members at the lowest load, go first to those that would get
+    less than `first`, then by position.
     """
     ascending = np.sort(load)
     below = ascending.cumsum()
@@ -36,7 +36,7 @@ def pour(load: Ints, units: int, first: Ints | None = None) -> Ints:
 
 
 def find_imbalance(shares: Shares, fixed: Ints | int = 0) -> tuple[Ints, Ints]:
-    """Per bundle: (highest load of a member that can give some of it, lowest load).
+    """Per bundle: (the highest load of a member that can give some of it, the lowest load).
 
     `fixed`: per share, partitions that cannot be given.
     """
@@ -53,7 +53,7 @@ def is_locally_balanced(shares: Shares) -> bool:
 
 
 def deal_unassigned(shares: Shares) -> None:
-    """Give what is in no share yet to the least loaded subscribers."""
+    """Give unassigned partitions to the least loaded subscribers."""
     graph = shares.graph
     unassigned = shares.unassigned()
     for bundle in np.flatnonzero(unassigned).tolist():
@@ -65,16 +65,16 @@ def deal_unassigned(shares: Shares) -> None:
 
 
 def hand_over(shares: Shares) -> None:
-    """Move partitions from members above the group's average straight to members below it.
+    """Move partitions from members above the group's average directly to members below it.
 
-    Those that nobody has owned so far go first: to move them costs nothing.
+    Unowned ones go first: moving them costs nothing.
     """
     graph = shares.graph
     average = int(shares.load[graph.active].sum()) // len(graph.active)
     nothing = np.zeros_like(shares.count)
     owned = np.minimum(shares.count, shares.held)
     for fixed in (owned, nothing) if shares.has_unowned() else (nothing,):
-        # (givers keep, takers get) up to which load; each pair leaves both on their own side
+        # (givers keep, takers get) up to this load; both stay on their side of the average
         for keep, upto in ((average + 1, average), (average + 1, average + 1), (average, average)):
             load = shares.active_loads()
             if load.max() <= keep or load.min() >= upto:
@@ -102,13 +102,13 @@ def _hand_over_bundle(shares: Shares, bundle: int, fixed: Ints, keep: int, upto:
 
 
 def skim(load: Ints, available: Ints, units: int) -> Ints:
-    """How many of the units each member gives when each unit is taken where the load is highest.
+    """How many of the units each member gives if each unit comes from the highest load.
 
-    `available`: per member, how many it can give; in all at least `units`.
+    `available`: per member, how many it can give; at least `units` in total.
     """
     if int(available.sum()) == units:
         return available
-    # Down to `low` there is more than enough, down to `high` too little.
+    # Down to `low` members give enough, down to `high` they do not.
     low, high = int((load - available).min()) - 1, int(load.max())
     while high - low > 1:
         level = (low + high) // 2
@@ -121,9 +121,9 @@ def skim(load: Ints, available: Ints, units: int) -> Ints:
 
 
 def level_bundles(shares: Shares) -> None:
-    """Level bundle after bundle until no partition can move and improve the balance by that.
+    """Level one bundle after another until no single move improves the balance.
 
-    Or until a number of sweeps over all bundles is done: overlapping subscriptions can take many.
+    The number of sweeps over all bundles is limited: overlapping subscriptions can need many.
     """
     graph = shares.graph
     for _ in range(_MAX_SWEEPS):

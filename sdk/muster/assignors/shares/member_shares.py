@@ -1,9 +1,9 @@
-"""Who may have how much of what: the mixed-subscription problem in counts.
+"""The assignment problem for mixed subscriptions, in counts.
 
 Partitions of topics with the same subscribers are interchangeable, so such topics form one
-*bundle*. A *share* is a (bundle, subscriber) pair; its count says how many partitions of the
-bundle that member shall have. The balancing works on counts alone; which partitions they are is
-decided once, at the end.
+*bundle*. A *share* is a (bundle, subscriber) pair; its count is the number of partitions of the
+bundle that the member gets. Balancing works on counts alone; the partitions are chosen once, at the
+end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ShareGraph:
     """The shares, ordered by bundle, then member. Every bundle has subscribers and partitions.
 
     Bundles with the most partitions per subscriber come first, then those with the fewest
-    subscribers: they leave the least choice, so steps that take bundle after bundle begin there.
+    subscribers: they leave the least choice, so steps that go through the bundles start there.
     """
 
     members: int
@@ -36,7 +36,7 @@ class ShareGraph:
     by_member: Ints  # shares, ordered by member, then bundle
     bundle_by_member: Ints  # the bundles of by_member
     active: Ints  # the members that have shares
-    active_start: Ints  # active: where each one's shares start in by_member
+    active_start: Ints  # active: the start of each one's shares in by_member
 
     @property
     def bundles(self) -> int:
@@ -57,7 +57,7 @@ class ShareGraph:
         return self.by_member[self.active_start[place] : end]
 
     def regroup(self, size: Ints, bundle_start: Ints, member: Ints) -> ShareGraph:
-        """The same members with other bundles, of these sizes and subscribers; no topics."""
+        """A graph of the same members with other bundles, of these sizes and subscribers."""
         return _index_members(self.members, self.bundle_of_topic, size, bundle_start, member)
 
     def loads(self, count: Ints) -> Ints:
@@ -67,17 +67,17 @@ class ShareGraph:
 
 @dataclass(slots=True, eq=False)
 class Shares:
-    """The counts while they are being balanced."""
+    """The counts during balancing."""
 
     graph: ShareGraph
     held: Ints
-    """Per share: partitions that its member has owned so far and may keep."""
+    """Per share: partitions that its member owns and may keep."""
     count: Ints
-    """Per share: partitions that its member shall have."""
+    """Per share: partitions that its member is to get."""
     load: Ints
-    """Per member: the sum of its counts, and what it has beside."""
+    """Per member: the sum of its counts, plus `fixed`."""
     fixed: Ints
-    """Per member: partitions that it has beside, and keeps."""
+    """Per member: partitions outside the problem, which it keeps."""
 
     @staticmethod
     def keeping(graph: ShareGraph, held: Ints, fixed: Ints | None = None) -> Shares:
@@ -90,17 +90,17 @@ class Shares:
         return self.graph.size - np.add.reduceat(self.count, self.graph.bundle_start[:-1])
 
     def has_unowned(self) -> bool:
-        """Whether there are counts of more than is held."""
+        """Whether any share gets more than its member owns."""
         return bool((self.count > self.held).any())
 
     def moves(self) -> int:
-        """How many partitions leave an owner that could have kept them."""
+        """How many partitions are revoked from an owner that could have kept them."""
         return int(np.maximum(self.held - self.count, 0).sum())
 
     def fewest_moves(self) -> int:
-        """No assignment with these loads, whoever has which of them, moves fewer than this.
+        """A lower bound of the moves of any assignment with this set of loads.
 
-        Cheap, and where loads are level most often exact; 0 where they are not.
+        Cheap, and usually exact if loads are level; 0 if they are not.
         """
         load = self.active_loads()
         level = int(load.min())
@@ -116,7 +116,7 @@ class Shares:
         return self.load[self.graph.active]
 
     def spread(self) -> int:
-        """Highest less lowest load."""
+        """Highest minus lowest load."""
         load = self.active_loads()
         return int(load.max() - load.min())
 
@@ -125,9 +125,9 @@ class Shares:
 
 
 def find_shares(graph: ShareGraph, bundle: Ints, owner: Members) -> Ints:
-    """Per partition, one more than the share it is held in; 0 without a subscribed owner.
+    """Per partition, one more than its owner's share; 0 without an owner that subscribes.
 
-    `bundle`: of each partition.
+    `bundle` is per partition.
     """
     owned = (owner != NOBODY) & (bundle != NO_BUNDLE)
     if not owned.any():
@@ -144,7 +144,7 @@ def find_shares(graph: ShareGraph, bundle: Ints, owner: Members) -> Ints:
 
 
 def make_graph(problem: Problem) -> ShareGraph | None:
-    """The graph of any problem; `None` where nobody can be given anything."""
+    """The graph of any problem; `None` if nothing can be assigned."""
     subscriptions = problem.subscriptions
     if isinstance(subscriptions, HeterogeneousSubscriptions):
         if not problem.partition_counts()[subscriptions.topic].any():
@@ -154,7 +154,7 @@ def make_graph(problem: Problem) -> ShareGraph | None:
 
 
 def make_single_bundle(problem: Problem) -> ShareGraph:
-    """The graph of a group in which every member subscribes to everything; not an empty one."""
+    """The graph of a non-empty group in which every member subscribes to every topic."""
     everyone = np.arange(problem.members)
     one = np.zeros(problem.members, dtype=np.int64)
     counts = problem.partition_counts()
@@ -173,12 +173,12 @@ def make_single_bundle(problem: Problem) -> ShareGraph:
 
 
 def make_share_graph(problem: Problem, subscriptions: HeterogeneousSubscriptions) -> ShareGraph:
-    """Raises ValueError when no subscribed topic has partitions."""
+    """The graph of a mixed group. Raise ValueError if no subscribed topic has partitions."""
     topic_start, subscriber = subscriptions.by_topic()
     counts = problem.partition_counts()
     bundle_of_topic, sample = _bundle_topics(topic_start, subscriber, counts)
     if len(sample) == 0:
-        raise ValueError("nobody subscribes to anything that has partitions")
+        raise ValueError("no subscribed topic has partitions")
     bundled = bundle_of_topic != NO_BUNDLE
     size = np.bincount(bundle_of_topic[bundled], weights=counts[bundled]).astype(np.int64)
     width = np.diff(topic_start)[sample]
@@ -196,7 +196,7 @@ def make_share_graph(problem: Problem, subscriptions: HeterogeneousSubscriptions
 def _index_members(
     members: int, bundle_of_topic: Ints, size: Ints, bundle_start: Ints, member: Ints
 ) -> ShareGraph:
-    """`member`: of each share, by bundle, then ascending."""
+    """`member` is per share, by bundle, then ascending."""
     by_member = np.sort((member << 32) | np.arange(len(member))) & ((1 << 32) - 1)
     shares_of_member = np.bincount(member, minlength=members)
     active = np.flatnonzero(shares_of_member)

@@ -1,4 +1,4 @@
-"""From how many partitions of a bundle each subscriber shall have to which ones."""
+"""Converts the counts of shares to partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.assignors.shares.member_shares import NO_BUNDLE, ShareGraph, Shares
 
 
 def place_shares(shares: Shares, bundle: Ints, holder_plus_one: Ints) -> Members:
-    """Decide which partitions are given up, and deal them and the unowned ones out."""
+    """Choose the partitions to give up, and assign them and the unowned ones."""
     graph, held, count = shares.graph, shares.held, shares.count
     holder_plus_one[find_excess(holder_plus_one, held, count)] = 0
     free = np.flatnonzero((holder_plus_one == 0) & (bundle != NO_BUNDLE))
@@ -21,7 +21,7 @@ def place_shares(shares: Shares, bundle: Ints, holder_plus_one: Ints) -> Members
 
 
 def _receivers(graph: ShareGraph, kept: Ints, count: Ints) -> Ints:
-    """The shares that partitions are dealt to, by bundle, in turns: least kept first."""
+    """The shares that get partitions, by bundle, in turn: those that keep the fewest first."""
     gets = count - kept
     share = np.repeat(np.arange(graph.shares), gets)
     turn = np.arange(len(share)) - np.repeat(np.cumsum(gets) - gets - kept, gets)

@@ -1,4 +1,4 @@
-"""The `uniform` assignor: every member gets as many partitions as any other, and few move.
+"""The `uniform` assignor: equal partition counts, with few moves.
 
 Source: org.apache.kafka.coordinator.group.assignor.UniformAssignor of Kafka 4.3.
 """
@@ -13,11 +13,11 @@ from muster.assignors.uniform.uniform_homogeneous import assign_homogeneous
 
 
 def assign_uniform(problem: Problem) -> Members:
-    """The member of each partition; NOBODY where nobody subscribes.
+    """The member of each partition; NOBODY if no member subscribes.
 
-    Every partition of a subscribed topic goes to one of its subscribers. The first aim is that
-    the members' counts are as even as the subscriptions allow (with equal subscriptions they
-    differ by at most one), the second that as few partitions as possible leave their owners.
+    Every partition of a subscribed topic goes to one of its subscribers. The first goal is counts
+    as even as the subscriptions allow (with equal subscriptions they differ by at most one), the
+    second is as few moves as possible.
     """
     subscriptions = problem.subscriptions
     if not isinstance(subscriptions, HeterogeneousSubscriptions):

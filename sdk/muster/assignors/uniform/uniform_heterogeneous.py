@@ -1,11 +1,11 @@
-"""The `uniform` assignor where members subscribe to different topics.
+"""The `uniform` assignor for members with different subscriptions.
 
-Source of the aims: UniformHeterogeneousAssignmentBuilder of Kafka 4.3 (in
-org.apache.kafka.coordinator.group.assignor), and KIP-54: no member has two partitions more than
-another that could have one of them, and few partitions move. What goes beyond: unowned partitions
+It has the goals of UniformHeterogeneousAssignmentBuilder of Kafka 4.3 (in
+org.apache.kafka.coordinator.group.assignor) and of KIP-54: no member has two partitions more than
+another that could have one of them, and few partitions move. It goes further: unowned partitions
 are placed as evenly as subscriptions allow at all; the spread between the highest and the lowest
-load is the smallest there is, also where that takes several moves in a chain; and of the
-assignments with the same loads one with the fewest moves is taken.
+load is minimal, even if that takes a chain of moves; and of the assignments with the same loads it
+takes one with the fewest moves.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MOST_PASSES = 8
 
 
 def assign_heterogeneous(problem: Problem, subscriptions: HeterogeneousSubscriptions) -> Members:
-    """The member of each partition, NOBODY where nobody subscribes.
+    """The member of each partition, NOBODY if no member subscribes.
 
-    A complete assignment is left as it is where no move of a single partition makes it more even,
-    and no chain of moves brings the highest and the lowest load closer together.
-    Large groups whose subscriptions overlap without pattern can spend the budget of the search;
-    their answer is as balanced as KIP-54 asks, or close to it, and valid.
+    A complete assignment does not change if no move of a single partition makes it more even and no
+    chain of moves brings the highest and the lowest load closer together. In large groups with
+    irregularly overlapping subscriptions the search may exhaust its budget; the result is then
+    valid, and balanced in the sense of KIP-54 or close to it.
     """
     graph = make_share_graph(problem, subscriptions)
     bundle = graph.bundle_of_topic[problem.topic_of_partition()]

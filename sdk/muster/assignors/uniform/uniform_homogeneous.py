@@ -1,8 +1,8 @@
-"""The `uniform` assignor where every member subscribes to every topic.
+"""The `uniform` assignor for members that all subscribe to every topic.
 
-Source: org.apache.kafka.coordinator.group.assignor.UniformHomogeneousAssignmentBuilder of
-Kafka 4.3. Unlike there, who gets the odd partitions does not depend on an iteration order: those
-who have them keep them, so that a balanced assignment is never touched (KAFKA-18688).
+Source: org.apache.kafka.coordinator.group.assignor.UniformHomogeneousAssignmentBuilder of Kafka
+4.3. Unlike there, the odd partitions do not depend on an iteration order: members that have them
+keep them, so that a balanced assignment never changes (KAFKA-18688).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from muster.assignors.shares.leveling import pour
 
 
 def assign_homogeneous(members: int, owner: Members, fixed: Ints | None = None) -> Members:
-    """The member of each partition: counts differ by at most one, as few moves as that allows.
+    """The member of each partition: counts differ by at most one, with as few moves as possible.
 
-    `fixed`: per member, partitions that it has beside these; they count, as far as they can.
+    `fixed` is each member's number of other partitions, which count towards balance.
     """
     if members == 0:
         return np.full_like(owner, NOBODY)
@@ -47,9 +47,9 @@ def _assign_beside(members: int, owner: Members, fixed: Ints) -> Members:
 
 
 def compute_quotas(held: Ints, partitions: int) -> Ints:
-    """How many partitions each member shall have, given how many it holds of them now.
+    """How many partitions each member is to have, given how many it owns.
 
-    Of the quotas that differ by at most one, those that move the fewest partitions.
+    Of the quotas that differ by at most one, these move the fewest partitions.
     """
     base, odd = divmod(partitions, len(held))
     quota = np.full_like(held, base)

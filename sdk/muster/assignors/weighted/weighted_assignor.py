@@ -1,10 +1,9 @@
-"""The `weighted` assignor: members get equal weight, not equal counts, and few partitions move.
+"""The `weighted` assignor: equal weight instead of equal counts, with few moves.
 
-Partitions keep their owners as long as nobody has more than its fair share and the skew limit, and
-nobody is so far below that it misses a partition. What is dealt out goes heaviest first to whoever
-has the most room (Graham's rule of the longest processing time).
-
-A fair share is what a member would have if partitions could be cut at will.
+Partitions keep their owners as long as no member exceeds its fair share by more than the skew
+limit, and none is so far below it that it lacks a whole partition. Unowned partitions are assigned
+heaviest first, each to the member with the most capacity left (Graham's longest-processing-time
+rule). A member's fair share is its load if partitions could be split arbitrarily.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _FAR_TOO_MUCH = 2.0  # times the fair share
 
 
 def assign_weighted(problem: Problem) -> Members:
-    """The member of each partition; NOBODY where nobody subscribes.
+    """The member of each partition; NOBODY if no member subscribes.
 
-    Partitions that weigh nothing are dealt out by number, and so is everything where no weights
-    are given or all are zero.
+    Partitions of weight 0 are balanced by count, and so are all if no weights are given or all are
+    0.
     """
     weights = problem.weights
     if weights is None or not weights.of_partition.any():
@@ -66,7 +65,7 @@ def _assign_heavy(problem: Problem, weights: Weights) -> Members:
 
 
 def compute_fair(graph: ShareGraph, bundle: Ints, weight: Floats, fixed: Floats) -> Floats:
-    """Per member, its fair load. `bundle`: of each partition; NO_BUNDLE leaves it out."""
+    """Per member, its fair load. `bundle` is per partition; NO_BUNDLE excludes it."""
     assignable = bundle != NO_BUNDLE
     in_bundle: Floats = np.zeros(graph.bundles)
     np.add.at(in_bundle, bundle[assignable], weight[assignable])
@@ -74,7 +73,7 @@ def compute_fair(graph: ShareGraph, bundle: Ints, weight: Floats, fixed: Floats)
 
 
 def _release(graph: ShareGraph, share: Ints, weight: Floats, fixed: Floats, fair: Floats) -> None:
-    """Take from members that have far too much, and very many, all but the lightest.
+    """Revoke all but the lightest partitions of members that have very many and are overloaded.
 
     Moving them one by one would take a step for each.
     """
@@ -96,7 +95,7 @@ def _deal(
     weight: Floats,
     fixed: Floats,
 ) -> None:
-    """Give what nobody has, heaviest first, to the subscriber with the least load."""
+    """Assign unowned partitions, heaviest first, to the subscriber with the lowest load."""
     free = np.flatnonzero((share < 0) & (bundle != NO_BUNDLE))
     if len(free) == 0:
         return
@@ -122,7 +121,7 @@ def _deal_one_bundle(
 
 
 def _deal_bundles(graph: ShareGraph, in_order: list[tuple[int, float]], load: Floats) -> list[int]:
-    """As one bundle is dealt; but what a member gets of one counts in all."""
+    """As `_deal_one_bundle`, but a member's load counts in all of its bundles."""
     load_of_share = load[graph.member]
     shares_of = {member: graph.shares_of(member) for member in graph.active.tolist()}
     members = graph.member.tolist()

@@ -1,7 +1,7 @@
-"""Moving weight from members that have too much to members that have too little.
+"""Moves weight from overloaded to underloaded members.
 
-Each move takes one partition, or exchanges two, and is chosen to bring a member where it should be
-with as few as possible. All of it is local search; it stops when no such move is left.
+Each step moves one partition or exchanges two, chosen to bring a member to its fair share in few
+steps. It is a local search, which stops when no step helps.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from muster.assignors.problem import Floats, Ints
 from muster.assignors.shares.member_shares import ShareGraph
 
 _MOST_PASSES = 8
-_PARTNERS = 4  # with how many members one that cannot just give tries to exchange
+_PARTNERS = 4  # members tried for an exchange if none can just take
 _ROUNDING = 1e-9
-_MANY = 1.5  # times the mean number of partitions: who has so many takes no more for its hunger
+_MANY = 1.5  # times the mean partition count: an underloaded member takes no more beyond it
 
 Entry = tuple[float, int]
-"""A weight and the partition that has it."""
+"""A partition's weight and number."""
 
 
 @dataclass(slots=True, eq=False)
 class WeightedShares:
-    """Who has which partitions, and how much that is."""
+    """The partitions of each share, and the members' loads."""
 
     graph: ShareGraph
     share: Ints
-    """Per partition: the share it is in, or -1 where nobody may have it."""
+    """Per partition: its share, or -1 if no member may have it."""
     weight: Floats
     load: Floats
     """Per member."""
     fair: Floats
-    """Per member: what it should have."""
+    """Per member: its fair load."""
     count: Ints
-    """Per share: how many partitions are in it."""
+    """Per share: its number of partitions."""
     by_share: Ints
     """The partitions, by share, then weight, then number."""
     share_start: Ints
     lightest: Floats
-    """Per share: the least weight in it; infinite where it is empty."""
+    """Per share: the lowest weight in it; infinite if it is empty."""
     excess: Floats
-    """Per share: what its member has above its fair load."""
+    """Per share: its member's load above the fair load."""
     lists: dict[int, list[Entry]] = field(default_factory=dict)
-    """Per share that was looked at: what is in it, lightest first."""
+    """The entries of each share read so far, lightest first."""
 
     @staticmethod
     def of(
@@ -68,7 +68,7 @@ class WeightedShares:
         )
 
     def entries(self, share: int) -> list[Entry]:
-        """What is in the share, lightest first."""
+        """The partitions of the share, lightest first."""
         found = self.lists.get(share)
         if found is None:
             at = self.by_share[self.share_start[share] : self.share_start[share + 1]]
@@ -77,7 +77,7 @@ class WeightedShares:
         return found
 
     def move(self, entry: Entry, giver: int, taker: int) -> None:
-        """From one share of a bundle to another."""
+        """Move a partition from one share of a bundle to another."""
         weight, partition = entry
         given = self.entries(giver)
         del given[bisect_left(given, entry)]
@@ -102,7 +102,7 @@ class WeightedShares:
 
 
 def even_out(shares: WeightedShares, skew_limit: float) -> None:
-    """Until nobody has too much, or far too little, or no single step makes that better."""
+    """Move until no member is overloaded or far underloaded, or no single step helps."""
     highest = shares.fair * (1 + skew_limit)
     lowest = shares.fair * (1 - skew_limit)
     for _ in range(_MOST_PASSES):
@@ -111,7 +111,7 @@ def even_out(shares: WeightedShares, skew_limit: float) -> None:
 
 
 def relieve(shares: WeightedShares, highest: Floats) -> bool:
-    """Let members above their highest give. Whether anything moved."""
+    """Let members above their maximum give partitions. Whether any moved."""
     margin = _ROUNDING * float(shares.load.max(initial=0.0))
     excess = shares.load - shares.fair
     heap = [
@@ -131,7 +131,7 @@ def relieve(shares: WeightedShares, highest: Floats) -> bool:
 
 
 def _give(shares: WeightedShares, member: int, highest: Floats) -> bool:
-    """Give one partition, so that the worse of both is better off than before."""
+    """Give one partition, if that leaves both members better off than the worse one was."""
     excess = float(shares.load[member] - shares.fair[member])
     need = float(shares.load[member] - highest[member])
     best: tuple[tuple[int, float], Entry, int, int] | None = None
@@ -163,9 +163,9 @@ def _give(shares: WeightedShares, member: int, highest: Floats) -> bool:
 
 
 def _choose_gift(entries: list[Entry], need: float, room: float, below: float) -> Entry | None:
-    """The lightest that is enough and fits; else the heaviest that fits; else what helps most.
+    """The lightest that suffices and fits; else the heaviest that fits; else the most helpful.
 
-    `below`: how much further below its fair share the taker is. Nothing as heavy as that helps.
+    `below`: how much further below its fair share the taker is. Heavier partitions do not help.
     """
     end = bisect_left(entries, (below * (1 - _ROUNDING), -1))
     if end == 0:
@@ -182,13 +182,13 @@ def _choose_gift(entries: list[Entry], need: float, room: float, below: float) -
 
 
 def _find_taker(shares: WeightedShares, giver: int) -> int:
-    """The share of the same bundle whose member has the most room."""
+    """The share of the same bundle whose member has the lowest excess."""
     at = shares.graph.subscribers(int(shares.graph.bundle[giver]))
     return int(at.start) + int(np.argmin(shares.excess[at]))
 
 
 def _find_lowest(values: Floats, count: int) -> list[int]:
-    """The places of the least values, ascending; of equal ones the first."""
+    """The positions of the lowest values, ascending; the first of equal ones."""
     if len(values) > 4 * count:
         limit = np.partition(values, count)[count]
         places = np.flatnonzero(values <= limit)
@@ -199,7 +199,7 @@ def _find_lowest(values: Floats, count: int) -> list[int]:
 
 
 def _exchange(shares: WeightedShares, member: int, highest: Floats) -> bool:
-    """Exchange a partition for a lighter one, so that the worse of both is better off."""
+    """Exchange a partition for a lighter one, if that leaves both better off than the worse was."""
     graph = shares.graph
     need = float(shares.load[member] - highest[member])
     for giver in shares.shares_of(member):
@@ -224,7 +224,7 @@ def _exchange(shares: WeightedShares, member: int, highest: Floats) -> bool:
 def _choose_pair(
     giving: list[Entry], taking: list[Entry], need: float, below: float
 ) -> tuple[Entry, Entry] | None:
-    """Two whose difference is enough, and is least more than that; less than `below`."""
+    """The pair with the least sufficient difference in weight, which must be below `below`."""
     best: tuple[float, Entry, Entry] | None = None
     for entry in giving:
         place = bisect_right(taking, (entry[0] - need, taking[-1][1] + 1)) - 1
@@ -237,9 +237,9 @@ def _choose_pair(
 
 
 def feed(shares: WeightedShares, lowest: Floats, highest: Floats) -> bool:
-    """Let members that miss more than a usual partition take. Whether anything moved.
+    """Let members that lack more than a typical partition take some. Whether any moved.
 
-    Each partition costs a move, however light it is: who has many is left alone.
+    Each partition costs a move, however light it is, so members with many partitions take none.
     """
     usual = np.minimum(float(shares.weight[shares.share >= 0].mean()), shares.fair / 2)
     hungry = lowest - usual
@@ -260,9 +260,9 @@ def feed(shares: WeightedShares, lowest: Floats, highest: Floats) -> bool:
 
 
 def _take(shares: WeightedShares, member: int, slack: Floats, highest: float) -> bool:
-    """Take the heaviest partition there is that leaves its owner well fed.
+    """Take the heaviest partition that leaves its owner with enough.
 
-    `slack`: per share, how much less than its fair load its member may have.
+    `slack`: per share, how far below its fair load its member may end up.
     """
     graph = shares.graph
     room = highest - float(shares.load[member])

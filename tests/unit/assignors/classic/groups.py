@@ -1,4 +1,4 @@
-"""Classic groups for tests: from the rounds that Kafka computed, and the figures of an answer."""
+"""Classic groups for tests: from the rounds that Kafka computed, and figures of results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Held = Mapping[str, Mapping[str, Collection[int]]]
 
 @dataclass(frozen=True)
 class ClassicRound:
-    """One line of the vectors: what a client-side assignor was given and what it answered."""
+    """One line of the vectors: a client-side assignor's input and its result."""
 
     line: Mapping[str, Any]
 
@@ -64,7 +64,7 @@ def read_classic_rounds(file: str, assignor: str) -> Iterator[ClassicRound]:
 
 
 def strip(assignment: Held) -> GroupAssignment:
-    """With partitions in order, without members and topics that have none."""
+    """The assignment with partitions sorted, without empty members and topics."""
     ordered = {
         member: {topic: sorted(ps) for topic, ps in topics.items() if ps}
         for member, topics in assignment.items()
@@ -83,7 +83,7 @@ def count_partitions(assignment: Held) -> dict[str, int]:
 def find_holders(
     members: Sequence[Member], counts: Mapping[str, int], assignment: Held
 ) -> dict[tuple[str, int], list[str]]:
-    """Who holds each partition; checks that all members are there and what they get is legal."""
+    """The owners of each partition; checks that all members are present and legal."""
     subscribed = {member.member_id: set(member.topics) for member in members}
     assert set(assignment) == set(subscribed)
     holders: dict[tuple[str, int], list[str]] = {}
@@ -98,13 +98,13 @@ def find_holders(
 
 
 def legal_partitions(members: Sequence[Member], counts: Mapping[str, int]) -> set[tuple[str, int]]:
-    """Those that somebody may have."""
+    """Partitions that have a subscriber."""
     subscribed = {topic for member in members for topic in member.topics}
     return {(topic, p) for topic in subscribed for p in range(counts.get(topic, 0))}
 
 
 def compute_balance_score(loads: Sequence[int]) -> int:
-    """KIP-54: the differences in size of all pairs of members, summed."""
+    """KIP-54: the sum of the load differences of all pairs of members."""
     ascending, last = sorted(loads), len(loads) - 1
     return sum(load * (2 * rank - last) for rank, load in enumerate(ascending))
 
@@ -112,9 +112,9 @@ def compute_balance_score(loads: Sequence[int]) -> int:
 def compute_figures(
     members: Sequence[Member], counts: Mapping[str, int], assignment: Held
 ) -> tuple[int, int, int]:
-    """(legal partitions that nobody has, balance score, partitions taken from live owners).
+    """(legal partitions without an owner, balance score, partitions taken from live owners).
 
-    Lower is better, the first first. Checks that each partition has one holder at most.
+    Lower is better, in this order. Checks that each partition has at most one owner.
     """
     holders = find_holders(members, counts, assignment)
     assert all(len(who) == 1 for who in holders.values())
@@ -135,7 +135,7 @@ def compute_figures(
 
 
 def own(members: Sequence[Member], assignment: Held, generation: int) -> list[Member]:
-    """The same members with what they were given in that generation."""
+    """The same members, owning what they were assigned in that generation."""
     return [
         Member(
             member.member_id,

@@ -1,4 +1,4 @@
-"""The programs of docs/assignors-classic.md run, and answer what is written below them."""
+"""The programs in docs/assignors-classic.md run and print what the page says."""
 
 from __future__ import annotations
 

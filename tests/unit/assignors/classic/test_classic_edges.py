@@ -1,4 +1,4 @@
-"""Groups at the edge of what makes sense, whoever assigns."""
+"""Edge cases for all classic assignors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_more_members_than_partitions(name: str) -> None:
 
 @each_assignor
 def test_instance_ids_come_first_and_decide(name: str) -> None:
-    """Member ids change with each restart of a static member; who gets what does not."""
+    """A static member has a new member id after each restart, but the assignment stays."""
     members = [
         Member("a", ["t"]),
         Member("x", ["t"], instance_id="2"),
@@ -85,7 +85,7 @@ def test_a_topic_named_twice_counts_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky", "redundant(1)"])
 def test_owned_partitions_that_there_are_not(name: str) -> None:
-    """Deleted topics, a topic made anew with fewer partitions, numbers that are none, repeats."""
+    """Deleted topics, a topic recreated with fewer partitions, invalid numbers, repeats."""
     owned = {"gone": [0], "t": [-1, 0, 0, 2, 3, 4, 1 << 31, 1 << 70]}
     members = [
         Member("a", ["t", "gone"], owned=owned, generation=1),
@@ -122,7 +122,7 @@ def test_what_cannot_be_a_group(name: str) -> None:
     "name", ["", "uniform", "Range", "redundant", "redundant(0)", "redundant(-1)", "redundant(²)"]
 )
 def test_unknown_names(name: str) -> None:
-    with pytest.raises(UnknownAssignorError, match=r"there are range, .*, redundant\(n\)"):
+    with pytest.raises(UnknownAssignorError, match=r"use one of range, .*, redundant\(n\)"):
         find_assignor(name)
 
 
@@ -134,7 +134,7 @@ def test_the_assignors_know_how_their_members_join() -> None:
 
 
 class TestRangeWithRacks:
-    """KIP-881, where the recorded rounds do not say what is at stake."""
+    """KIP-881, in cases that the recorded rounds do not cover."""
 
     def test_members_get_what_is_near(self) -> None:
         members = [Member("a", ["t"], rack="east"), Member("b", ["t"], rack="west")]
@@ -167,7 +167,7 @@ class TestRangeWithRacks:
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 class TestNearness:
-    """KIP-881 for the sticky assignors: of what is handed out, each gets what is near."""
+    """KIP-881 for the sticky assignors: partitions to assign go to members in their racks."""
 
     racks: ClassVar = {"t": [["west"], ["east"], ["west"], ["east"]]}
 

@@ -15,7 +15,7 @@ ALL = ("range", "roundrobin", "sticky")
 
 
 def read_table(text: str) -> GroupAssignment:
-    """``C0 t0p0, t1p1`` a line, as KIP-54 writes it."""
+    """Parse lines such as ``C0 t0p0, t1p1``, KIP-54's notation."""
     table: GroupAssignment = {}
     for line in text.strip().splitlines():
         member, _, partitions = line.strip().partition(" ")

@@ -1,4 +1,4 @@
-"""Our answers to what Kafka 4.3.0's client-side assignors were given, beside Kafka's."""
+"""Our results for the inputs of Kafka 4.3.0's client-side assignors, compared with Kafka's."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def compare(each: ClassicRound) -> str:
 
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
 def test_a_leader_reads_what_kafkas_members_say(assignor: str) -> None:
-    """Owned partitions and generation come out of the user data as they went in."""
+    """Owned partitions and generation survive a round trip through the user data."""
     found = find_assignor(assignor)
     for each in read_classic_rounds(SMALL, assignor):
         for member, line in zip(each.members(), each.line["members"], strict=True):

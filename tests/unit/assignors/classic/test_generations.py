@@ -1,4 +1,4 @@
-"""KIP-341: whom the leader believes when members report what they had."""
+"""KIP-341: which claims the leader accepts when members report partitions."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def test_a_member_that_was_away_does_not_get_what_others_have_by_now() -> None:
 
 
 def test_two_rounds_without_the_third_member() -> None:
-    """b went on to generation 2 while c stayed at 1; each keeps what nobody newer has."""
+    """b is at generation 2, c still at 1; each keeps partitions without a newer claim."""
     assignment = assign(had("b", 2, 1, 2, 3), had("c", 1, 2, 5))
     assert assignment == {"b": [1, 2, 3], "c": [0, 4, 5]}
 
 
 def test_members_that_come_back_get_what_they_had() -> None:
-    """b was alone for a generation and had all; what it gives up goes back to whose it was."""
+    """b had everything for a generation; what it gives up returns to its former owner."""
     assignment = assign(had("a", 1, 0, 3), had("b", 2, 0, 1, 2, 3, 4, 5), had("c", 1, 2, 5))
     assert assignment == {"a": [0, 3], "b": [1, 4], "c": [2, 5]}
 
 
 def test_former_owners_take_nothing_that_is_kept() -> None:
-    """a had all three of b's: it gets back the one that b gives up, and one of c's."""
+    """a had all three partitions of b: it gets back the one that b gives up, and one of c's."""
     assignment = assign(had("a", 1, 0, 1, 2), had("b", 2, 0, 1, 2), had("c", 2, 3, 4, 5))
     assert len(set(assignment["a"]) & {0, 1, 2}) == 1
     assert len(set(assignment["b"]) & {0, 1, 2}) == 2
@@ -60,7 +60,7 @@ def test_former_owners_take_nothing_that_is_kept() -> None:
 
 
 def test_of_equal_claims_none_counts() -> None:
-    """Two say in one generation that they have partition 0: there is no telling who is right."""
+    """Two members claim partition 0 in one generation: nothing tells which is right."""
     one, other = assign(had("a", 3, 0, 1, 2), had("b", 3, 0, 4, 5)).values()
     assert sorted(one + other) == [0, 1, 2, 3, 4, 5]
     assert {1, 2} <= set(one)
@@ -96,7 +96,7 @@ class TestCooperative:
         assert assignment == {"a": [0, 1, 2], "b": [3, 4, 5]}
 
     def test_what_is_nobodys_goes_where_least_is_owned_meanwhile(self) -> None:
-        """Of ten, a gives up four; two are nobody's. b and c get one of those each at once."""
+        """a gives up four of ten; two are unowned. b and c get one of those each at once."""
         counts = {"t": 12}
         members = [
             Member("a", ["t"], owned={"t": range(8)}, generation=1),
@@ -130,7 +130,7 @@ class TestUserData:
         assert sorted(assignment["a"] + assignment["b"]) == [0, 1, 2, 3, 4, 5]
 
     def test_sticky_does_not_read_the_subscription(self) -> None:
-        """Its members revoke all before they join: what the subscription says may be old."""
+        """Eager members revoke everything before they join, so the subscription may be outdated."""
         told = encode_subscription(make_subscription(["t"], None, [("t", 5)], 9))
         silent = encode_subscription(make_subscription(["t"]))
         as_told = self._lead_bytes(told, silent)

@@ -1,4 +1,4 @@
-"""What a leader reads and sends, byte by byte."""
+"""The bytes that a leader reads and sends."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_a_member_says(
 
 
 def test_what_a_member_says_that_had_nothing() -> None:
-    """As Kafka's: `sticky` has no user data then, `cooperative-sticky` always some."""
+    """As in Kafka: `sticky` then has no user data, `cooperative-sticky` always has some."""
     new = Member("a", ["t"])
     assert decode_subscription(encode_member_metadata("sticky", new)).user_data is None
     said = decode_subscription(encode_member_metadata("cooperative-sticky", new))

@@ -1,4 +1,4 @@
-"""`redundant(n)`: each partition to n members."""
+"""`redundant(n)` assigns each partition to n members."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_what_kafkas_leader_writes_as_assignment() -> None:
 
 
 def test_sticky_user_data() -> None:
-    """Kafka writes the topics in the order of a hash table, so that theirs is kept here."""
+    """Kafka writes topics in the order of a hash table, which is kept here."""
     versions: Counter[int] = Counter()
     for line in read_lines("StickyAssignorUserData"):
         data, version = bytes.fromhex(line["bytes"]), line["version"]

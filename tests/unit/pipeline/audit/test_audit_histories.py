@@ -1,4 +1,4 @@
-"""Histories of a group that only look like a breach, and breaches that only look like none."""
+"""Group histories that only look like a violation, and violations that are easy to miss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ IDS = {"t": TopicId(b"t" * 16), "u": TopicId(b"u" * 16)}
 
 
 class Write(NamedTuple):
-    """Records, or offsets that are there (``+t-0``) or are deleted (``-t-0``), written at once."""
+    """Records, or commits (``+t-0``) and deletions (``-t-0``) of offsets, in one write."""
 
     records: Sequence[Any]
     after_ms: int = 0
@@ -66,7 +66,7 @@ def make_events(writes: Sequence[Write]) -> list[LoggedRecord]:
 
 
 def audit(*writes: Write, names: bool = False) -> tuple[list[str], list[tuple[str, int, str]]]:
-    """The rules that are broken, and how deletions are explained."""
+    """The violated rules, and the explanations of deletions."""
     rows = Rows()
     known = {topic_id: name for name, topic_id in IDS.items()} if names else {}
     follow(make_events(writes), lambda *_: make_audit_observers(rows, 7 * DAY_MS, known))
@@ -80,7 +80,7 @@ def audit(*writes: Write, names: bool = False) -> tuple[list[str], list[tuple[st
 
 
 def classic(generation: int, *topics: str, held: dict[str, list[int]] | None = None) -> Any:
-    """A generation of one member, or of none where nothing is subscribed to."""
+    """A generation with one member, or with none if there is no subscription."""
     names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
     subscription = struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
     shares = b"".join(
@@ -154,7 +154,7 @@ def test_a_deletion_between_the_join_phase_and_the_record_of_its_generation() ->
     deleted = [*CLASSIC, Write(["-u-0"])]
     assert audit(*deleted) == ([], [("u", 0, UNEXPLAINED)])
     assert audit(*deleted, Write([classic(2, "t")])) == ([], [("u", 0, UNEXPLAINED)])
-    # Nobody knows what the members of generation 2 subscribed to, nor of one that has none now.
+    # The subscription of generation 2, or of a generation without members, is unknown.
     for record in (classic(3, "t", "u"), classic(2)):
         assert audit(*deleted, Write([record])) == ([], [("u", 0, UNEXPLAINED)])
 
@@ -225,6 +225,6 @@ def test_a_conversion_that_changes_what_is_held(convert: Any, names: bool) -> No
 
 @pytest.mark.parametrize("convert", [upgrade_to, downgrade_to], ids=["upgrade", "downgrade"])
 def test_a_conversion_that_gives_as_many_of_another_topic(convert: Any) -> None:
-    """Found where a commit tells the names of the ids."""
+    """Found if a commit has the topic's name and id."""
     assert convert({"u": [0, 2]}, names=True) == ["S21"]
     assert convert({"u": [0, 2]}) == []

@@ -1,4 +1,4 @@
-"""The rules of the audit over Kafka's own log, and over each breach that is planted in it."""
+"""The rules of the audit on Kafka's own log, and on each violation planted in it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def audit(table: pa.Table, retention_ms: int = WEEK_MS) -> dict[str, list[Row]]:
 
 
 def find_overlaps(ownership: Iterable[Row]) -> list[Row]:
-    """S1, one pair after another."""
+    """S1, one pair of owners after another."""
     by_place: defaultdict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in ownership:
         topic = row["topic_id"] or row["topic"]

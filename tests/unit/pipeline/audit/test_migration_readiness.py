@@ -1,4 +1,4 @@
-"""Whether a classic group can become a consumer group, and what Kafka's own log shows of that."""
+"""Whether a classic group can become a consumer group, also for Kafka's own log."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_clients_that_block_come_first() -> None:
 
 
 def test_no_group_that_kafka_has_converted_is_blocked() -> None:
-    """The groups of three scenarios went there and back twice."""
+    """The groups of three scenarios were converted in both directions twice."""
     converted = 0
     for partition in (5, 8, 20):
         for batch in read_partition(partition):

@@ -1,4 +1,4 @@
-"""Batches for tests of the pipeline: of records as Kafka's JSON has them, or of offset commits."""
+"""Batches for tests of the pipeline: of records in Kafka's JSON, or of offset commits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START_MS = 1_795_000_000_000
 
 
 def make_batch(lines: Sequence[dict[str, Any]], base_offset: int = 0) -> bytes:
-    """The keys and values of golden lines, all at one time."""
+    """The keys and values of golden lines, with one timestamp."""
     records = [
         (
             bytes.fromhex(line["key"]),
@@ -26,7 +26,7 @@ def make_batch(lines: Sequence[dict[str, Any]], base_offset: int = 0) -> bytes:
 
 
 def make_commits(base_offset: int, count: int, *, time_ms: int = START_MS) -> bytes:
-    """A batch of commits whose committed offsets are their own."""
+    """A batch of commits whose committed offsets are their own log offsets."""
     records = [
         (
             encode_key(OffsetCommitKey(GroupId("g"), TopicName("t"), offset % 7)),
@@ -38,7 +38,7 @@ def make_commits(base_offset: int, count: int, *, time_ms: int = START_MS) -> by
 
 
 def make_log(batches: int, *, count: int = 3, step_ms: int = 1000) -> list[bytes]:
-    """Batches of ``count`` commits, one after another, ``step_ms`` apart."""
+    """Consecutive batches of ``count`` commits, ``step_ms`` apart."""
     return [
         make_commits(number * count, count, time_ms=START_MS + number * step_ms)
         for number in range(batches)

@@ -1,4 +1,4 @@
-"""Blocks of batches as Arrow, without Spark: Kafka's own log, all versions, and what is wrong."""
+"""Blocks of batches as Arrow, without Spark: Kafka's own log, all versions, and damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits are decoded by columns: what Python does grows with batches, not with records."""
+"""Commits are decoded by columns: Python's work grows with batches, not with records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.source.reading import open_log, read_slices
 from tests.cost.counting import count
 
 CALLS_OF_RECORD = 0.2
-"""At most, of Python and of C; decoding one record by itself takes a hundred of them."""
+"""Most calls, of Python and C; decoding a record by itself takes a hundred."""
 
 
 def count_decoding(folder: Path, records: int) -> int:
@@ -43,7 +43,7 @@ def test_a_segment_of_commits_is_decoded_by_columns(tmp_path: Path) -> None:
 def test_a_file_in_many_parts_is_read_a_few_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: int
 ) -> None:
-    """Each part is walked to from the beginning: 100 parts read a file 50 times."""
+    """Each part is scanned from the beginning: 100 parts read a file 50 times."""
     folder = write_segments(tmp_path, 1, records=200 * PARTITIONS)
     file_bytes = sum(file.stat().st_size for file in folder.rglob("*.log"))
     log = open_log(str(folder))

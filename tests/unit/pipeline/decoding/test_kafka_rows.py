@@ -1,4 +1,4 @@
-"""Rows of Spark's Kafka source come to the same records as segments."""
+"""Rows of Spark's Kafka source give the same records as segments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = {"partition": "partition", "timestampType": "timestamp_type"}
 
 
 def read_rows() -> tuple[pa.Table, pa.RecordBatch]:
-    """All records of Kafka's log that a consumer is given, and as Kafka's source has them."""
+    """All records of Kafka's log that a consumer sees, and the same in Kafka source's rows."""
     table = golden_table().filter(pc.invert(golden_table().column("is_control")))
     columns = [table.column(NAMES.get(name, name)) for name in KAFKA_COLUMNS]
     (batch,) = pa.table(columns, list(KAFKA_COLUMNS)).combine_chunks().to_batches()

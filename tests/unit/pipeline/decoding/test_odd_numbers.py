@@ -1,4 +1,4 @@
-"""A record may say any number that fits into its fields: one that cannot be ends no run."""
+"""A record may have any number that fits its fields: an impossible one does not end a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.pipeline.logged import make_event
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 LAST_MS = 253_402_300_799_999
-"""The end of the year 9999, after which Spark knows no time."""
+"""The end of the year 9999, the limit of Spark's timestamps."""
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 GROUP, MEMBER = GroupId("g"), MemberId("m")

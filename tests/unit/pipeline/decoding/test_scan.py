@@ -1,4 +1,4 @@
-"""A file in parts: every batch and every damage once, whatever is wrong and wherever it is cut."""
+"""A file scanned in parts gives every batch and every damage once, wherever it is split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a cluster that nobody has: 10,000 groups, with names that are hard on a page."""
+"""Figures of an invented cluster: 10,000 groups, with names that are difficult on a page."""
 
 from __future__ import annotations
 

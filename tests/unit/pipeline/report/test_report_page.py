@@ -1,4 +1,4 @@
-"""The page of a report: whole by itself, harmless whatever a group is called, and counted."""
+"""The page of a report is self-contained, escapes group names, and counts what it omits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VOID = {"meta", "link"}
 
 
 class Reader(HTMLParser):
-    """Raises where an element is not closed, and keeps what there is."""
+    """Raises for unclosed elements, and keeps the text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ def test_what_is_left_out_is_counted() -> None:
     for counted in (
         "9,980 other groups",
         "76 more partitions are left out",
-        "1,000 ownerships that ended",
+        "1,000 earlier intervals",
         "18 more members are in the table",
         "381 other groups",
         "123,456,789",
@@ -134,7 +134,7 @@ def test_a_log_of_nothing_is_a_page() -> None:
     _, reader = read(empty)
     text = " ".join(reader.text)
     assert "It has no records." in text
-    assert "No member of nobody held anything." in text
+    assert "No member of nobody owned a partition." in text
     assert "--end-offsets" in text
 
 
@@ -155,12 +155,12 @@ BUSY = BusyGroup("g", "consumer", 40, 0, 500, 900, 9000, 5, {"member_left": 40},
         ),
         (
             replace(BUSY, worst_member="m1", worst_member_causes=25),
-            "Always: a member left or timed out; member m1 alone is behind 25 of them",
+            "Always: a member left or timed out; member m1 alone caused 25 of them",
         ),
         (replace(BUSY, never=2), "Always: a member left or timed out; 2 never converged"),
         (
             replace(BUSY, p50_ms=60_000),
-            "Always: a member left or timed out; half take longer than 1 min, 60× the usual",
+            "Always: a member left or timed out; the median is 1 min, 60× the usual",
         ),
     ],
 )
@@ -212,7 +212,7 @@ def test_numbers_are_said_as_people_do() -> None:
 
 
 def test_a_value_is_drawn_when_it_was_so() -> None:
-    """Lag is that of the end of its window: drawn before that, groups fall behind too early."""
+    """Lag is drawn at the end of its window: earlier, groups would fall behind too soon."""
 
     def find_places(*, is_at_end: bool) -> list[float]:
         words = ChartText("id", "title", "text", "label")

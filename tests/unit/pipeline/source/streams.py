@@ -1,4 +1,4 @@
-"""A streaming query without Spark: what Spark asks of a reader, with offsets in a checkpoint."""
+"""A streaming query without Spark: makes Spark's calls to a reader, with a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 class Stream:
-    """A query over a folder, with what Spark does for one: offsets as JSON, in its checkpoint."""
+    """A query over a folder that does what Spark does: offsets as JSON, in its checkpoint."""
 
     def __init__(self, folder: Path, **options: str) -> None:
         self._options = {"path": str(folder), "decode": "records", **options}
@@ -25,7 +25,7 @@ class Stream:
         self.offset = self.reader.initialOffset()
 
     def start(self) -> None:
-        """As after a restart: only the checkpoint is left."""
+        """Restart: only the checkpoint is left."""
         if self.reader is not None:
             self.reader.stop()
         parsed = parse_options({"startingOffsets": "earliest", **self._options})

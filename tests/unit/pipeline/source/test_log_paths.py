@@ -1,4 +1,4 @@
-"""Paths as people write them, and what is said of those that lead nowhere."""
+"""Paths as people write them, and the errors for those that do not exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.pipeline.logged import SEGMENTS
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log at a path with what is odd in paths, in the home and the current folder."""
+    """A log at a path with unusual characters, in the home and the current folder."""
     folder = tmp_path / "a b%20[1]"
     folder.mkdir()
     shutil.copytree(SEGMENTS / "__consumer_offsets-5", folder / "__consumer_offsets-5")

@@ -1,4 +1,4 @@
-"""A log read as Spark's tasks read it, without Spark: offsets, conditions, gaps and bad input."""
+"""Reading a log as Spark's tasks do, without Spark: offsets, filters, gaps and bad input."""
 
 from __future__ import annotations
 
@@ -119,7 +119,9 @@ def test_starting_timestamp(log: Path) -> None:
     options = {"startingTimestamp": str(START_MS + 3001)}
     found = read_rows(log, startingOffsetsByTimestampStrategy="latest", **options)
     assert places(found) == of_partition(3, range(12, 30))
-    with pytest.raises(OptionError, match="partition 5 has no record from startingTimestamp"):
+    with pytest.raises(
+        OptionError, match="partition 5 has no record at or after startingTimestamp"
+    ):
         read_rows(log, **options)
 
 
@@ -273,7 +275,7 @@ def test_a_file_that_is_gone(log: Path, tmp_path: Path) -> None:
     reader = make_reader(copy)
     tasks = reader.partitions()
     shutil.rmtree(copy)
-    with pytest.raises(Exception, match="the file is no longer there"):
+    with pytest.raises(Exception, match="the file no longer exists"):
         list(reader.read(tasks[0]))
 
 
@@ -300,22 +302,28 @@ def test_a_newer_store_is_refused(tmp_path: Path) -> None:
     ("options", "says"),
     [
         ({"startingOffset": "earliest"}, "option startingoffset is unknown"),
-        ({"startingOffsets": "first"}, "startingOffsets is earliest, latest or JSON"),
-        ({"startingOffsets": "[]"}, "startingOffsets is earliest, latest or JSON"),
+        ({"startingOffsets": "first"}, "startingOffsets must be earliest, latest or JSON"),
+        ({"startingOffsets": "[]"}, "startingOffsets must be earliest, latest or JSON"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be latest"),
-        ({"startingOffsets": at(3, -3)}, "startingOffsets is earliest, latest or JSON"),
-        ({"startingOffsets": at(4, 0)}, "partition 4 is not there"),
+        ({"startingOffsets": at(3, -3)}, "startingOffsets must be earliest, latest or JSON"),
+        ({"startingOffsets": at(4, 0)}, "partition 4 does not exist"),
         ({"startingOffsets": at(3, 31)}, "partition 3 ends at offset 30, before 31"),
         ({"endingOffsets": at(3, 31)}, "partition 3 ends at offset 30, before 31"),
-        ({"endingOffsets": "earliest"}, "endingOffsets is latest or JSON"),
+        ({"endingOffsets": "earliest"}, "endingOffsets must be latest or JSON"),
         ({"endingOffsets": at(3, -2)}, "endingOffsets cannot be earliest"),
-        ({"startingTimestamp": "yesterday"}, "startingTimestamp is a whole number from 0 on"),
-        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is a whole number from 1 on"),
-        ({"minPartitions": "-1"}, "minPartitions is a whole number from 1 on"),
-        ({"failOnDataLoss": "maybe"}, "failOnDataLoss is true or false"),
-        ({"includeHeaders": "1"}, "includeHeaders is true or false"),
-        ({"decode": "json"}, "decode is raw or records"),
-        ({"startingOffsetsByTimestampStrategy": "x"}, "Strategy is error or latest"),
+        (
+            {"startingTimestamp": "yesterday"},
+            "startingTimestamp must be a whole number of at least 0",
+        ),
+        (
+            {"maxOffsetsPerTrigger": "0"},
+            "maxOffsetsPerTrigger must be a whole number of at least 1",
+        ),
+        ({"minPartitions": "-1"}, "minPartitions must be a whole number of at least 1"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
+        ({"includeHeaders": "1"}, "includeHeaders must be true or false"),
+        ({"decode": "json"}, "decode must be raw or records"),
+        ({"startingOffsetsByTimestampStrategy": "x"}, "Strategy must be error or latest"),
     ],
 )
 def test_an_option_that_cannot_be_is_one_line(

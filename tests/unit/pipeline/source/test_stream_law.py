@@ -1,7 +1,7 @@
-"""A stream gives what a batch query over the same offsets would have given when it looked.
+"""A stream gives what a batch query over the same offsets would have given at the time.
 
-Logs at random, written, rolled, compacted, merged, torn and cut between micro-batches of any size,
-by a query that goes on or is started again.
+Random logs are written, rolled, compacted, merged, torn and truncated between micro-batches of any
+size, by a query that continues or is restarted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEPS = 14
 
 
 def read_batch(folder: Path, start: int, end: int) -> list[Row]:
-    """What a batch query gives of these offsets, of a log with any end."""
+    """The rows of a batch query over these offsets, for a log with any end."""
     options = {
         "path": str(folder),
         "decode": "records",
@@ -44,7 +44,7 @@ def read_batch(folder: Path, start: int, end: int) -> list[Row]:
 
 
 def change(chance: Random, log: BrokerLog) -> None:
-    """What a broker does to a log without losing anything that counts."""
+    """A broker's operations on a log that lose no current record."""
     match chance.choice(("append", "append", "append", "roll", "clean", "merge", "tear")):
         case "append":
             log.mend()
@@ -111,7 +111,7 @@ def test_a_log_that_is_cut_below_what_was_read_is_never_taken(tmp_path: Path, se
     assert left < stream.position
     with pytest.raises(DataLoss, match=r"partition 0.*offset \d+"):
         stream.step()
-    # The query that goes on says so in one row, and then gives what is there.
+    # The lenient query reports the loss in one row, and then returns the existing records.
     before = lenient.position
     rows = lenient.step()
     goes_on = min(before, log.end)

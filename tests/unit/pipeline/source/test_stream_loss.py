@@ -1,4 +1,4 @@
-"""A stream whose log is compacted, cut or replaced under it, or under its checkpoint."""
+"""A stream whose log is compacted, truncated or replaced during the query or between runs."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def test_a_segment_that_is_compacted_behind_a_running_stream(log: BrokerLog) -> 
     log.roll()
     log.append(make_commits(30, 3))
     log.clean(Random(0))
-    # The last commit of each of the seven keys is left, in a much shorter file.
+    # The last commit of each of the seven keys remains, in a much shorter file.
     assert offsets(stream.step()) == list(range(23, 33))
 
 
 def count_looks(stream: Stream, most: int) -> tuple[int, list[int]]:
-    """How many micro-batches it takes to the end, and what they give."""
+    """The number of micro-batches up to the end, and their offsets."""
     found: list[int] = []
     for count in range(100):
         before = stream.position
@@ -69,7 +69,7 @@ def count_looks(stream: Stream, most: int) -> tuple[int, list[int]]:
 
 
 def test_no_micro_batch_is_of_what_compaction_has_taken_alone(log: BrokerLog) -> None:
-    """Bug: a limit counted it: a thousand million offsets of an old log were a million of them."""
+    """Bug: a limit counted the gap, so a billion offsets of an old log took a million batches."""
     log.roll()
     log.clean(Random(0))
     log.append(make_commits(5_000_000, 3))
@@ -111,7 +111,7 @@ def test_a_file_that_is_replaced_between_plan_and_task(log: BrokerLog) -> None:
         LogReplaced, match=r"log, byte \d+: the file was replaced while it was read"
     ):
         read(stream, tasks)
-    # Planned anew it is read, as a query does that is started again.
+    # A new plan reads it, as for a restarted query.
     assert offsets(stream.read(end)) == list(range(23, 30))
 
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_merged_away_between_plan_and_task(log: BrokerLog) -> Non
     end = stream.plan(None)
     tasks = stream.reader.partitions(stream.offset, end)
     log.merge(Random(0))
-    with pytest.raises(LogReplaced, match=rf"{30:020}\.log: the file is no longer there"):
+    with pytest.raises(LogReplaced, match=rf"{30:020}\.log: the file no longer exists"):
         read(stream, tasks)
     stream.start()
     assert offsets(stream.read(end)) == list(range(31, 36))
@@ -163,7 +163,7 @@ def test_what_stays_of_a_cleaning_is_an_error_after_a_second(
     with pytest.raises(SourceError, match=message):
         found.refresh()
     assert sum(pauses) == pytest.approx(1)
-    # What no wait mends is said at once.
+    # Report at once what waiting cannot repair.
     pauses.clear()
     (log.folder / name).rename(log.folder / "x.log")
     with pytest.raises(NotALog):
@@ -175,7 +175,7 @@ def test_a_file_that_grows_between_plan_and_task_is_the_same(log: BrokerLog) -> 
     stream = Stream(log.folder)
     end = stream.plan(None)
     file = next(log.folder.glob("*.log"))
-    # A broker that allocates ahead has zeros there, and writes over them.
+    # A broker that preallocates has zeros there, and overwrites them.
     file.write_bytes(file.read_bytes() + bytes(100))
     tasks = stream.reader.partitions(stream.offset, end)
     log.append(make_commits(30, 3))
@@ -233,7 +233,8 @@ def test_a_log_that_is_cut_and_written_on(log: BrokerLog, is_running: bool) -> N
         stream.start()
         lenient.start()
     with pytest.raises(
-        DataLoss, match=r"partition 0, before offset 30: .*0\.log, byte \d+: a batch of offsets 23"
+        DataLoss,
+        match=r"partition 0, before offset 30: .*0\.log, byte \d+: the batch has offsets 23",
     ):
         stream.step()
     rows = lenient.step()
@@ -246,12 +247,12 @@ def test_batches_at_the_same_offsets_with_other_records(log: BrokerLog) -> None:
     stream.step()
     log.cut(20)
     log.append(*make_log(20, step_ms=999)[6:])
-    with pytest.raises(DataLoss, match="another record at offset 29 than was read"):
+    with pytest.raises(DataLoss, match="the record at offset 29 is not the one that was read"):
         stream.step()
 
 
 def test_a_log_that_is_cut_after_a_micro_batch_was_planned(log: BrokerLog) -> None:
-    """As a restart reads again what its checkpoint has planned: not without the rest of it."""
+    """A restart reads what its checkpoint has planned, and fails without the rest of it."""
     stream = Stream(log.folder)
     end = stream.plan(None)
     log.cut(20)
@@ -270,7 +271,7 @@ def test_a_log_that_is_cut_after_a_micro_batch_was_planned(log: BrokerLog) -> No
     ids=["topic", "cluster", "export"],
 )
 def test_a_log_of_another_name_is_another(tmp_path: Path, name: str, text: str) -> None:
-    """Though it has nothing where the last record was that was read."""
+    """Even if nothing is left at the last record that was read."""
     log = BrokerLog(tmp_path)
     log.append(*make_log(10))
     (tmp_path / name).write_text(text.format("first"), encoding="utf-8")
@@ -297,7 +298,7 @@ def test_a_partition_that_is_gone(tmp_path: Path) -> None:
 
 
 def write(folder: Path, count: int, value: int) -> None:
-    """A new store, or more in one."""
+    """A new store, or more records in one."""
     store = open_store(folder, partitions=1)
     for number in range(count):
         append(store, {0: [(offset_key("g", number), offset_value(value))]})
@@ -307,7 +308,7 @@ def write(folder: Path, count: int, value: int) -> None:
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["with", "without"])
 def test_a_store_that_is_replaced_by_a_longer_one(tmp_path: Path, is_known: bool) -> None:
-    """With a cluster id in the checkpoint, and without: a store that is restored has the same."""
+    """With a cluster id in the checkpoint, and without: a restored store has the same id."""
     folder = tmp_path / "store"
     write(folder, 3, 1)
     stream, lenient = Stream(folder), Stream(folder, failOnDataLoss="false")
@@ -319,7 +320,9 @@ def test_a_store_that_is_replaced_by_a_longer_one(tmp_path: Path, is_known: bool
     write(folder, 2, 1)
     shutil.rmtree(folder)
     write(folder, 5, 2)
-    with pytest.raises(DataLoss, match="the log is cluster:" if is_known else "another record at"):
+    with pytest.raises(
+        DataLoss, match="the log is cluster:" if is_known else "not the one that was read"
+    ):
         stream.step()
     rows = lenient.step()
     assert (losses(rows), offsets(rows)) == ([(0, 3)], [3, 4])

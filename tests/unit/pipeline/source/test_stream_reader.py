@@ -1,4 +1,4 @@
-"""Micro-batches as Spark asks for them, without Spark: offsets, limits, stores that grow."""
+"""Micro-batches as Spark requests them, without Spark: offsets, limits, growing stores."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_limits_are_shared_by_what_waits() -> None:
     ends = {1: 110, 2: 10, 3: 5}
     assert limit_offsets(starts, ends, 200) == ends
     assert limit_offsets(starts, ends, 11) == {1: 20, 2: 1, 3: 5}
-    # Nobody starves: with a limit too small for all, each goes one on.
+    # No partition starves: with a limit too small for all, each advances by one.
     assert limit_offsets(starts, ends, 1) == {1: 11, 2: 1, 3: 5}
 
 
@@ -127,5 +127,5 @@ def test_what_is_lost(tmp_path: Path) -> None:
 
 
 def test_an_end_is_for_batch_queries(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="endingOffsets is for batch queries alone"):
+    with pytest.raises(OptionError, match="endingOffsets is only for batch queries"):
         make_reader(tmp_path, endingOffsets="latest")

@@ -1,4 +1,4 @@
-"""A query whose source was slow to start is started again; one that fails is not."""
+"""A query whose source was slow to start is restarted; one that fails is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SLOW = "[STREAM_FAILED] terminated with exception: Python worker failed to conne
 
 
 def fail_with(*messages: str) -> list[str]:
-    """Runs a query that fails with these, one after another; what is left of them."""
+    """Run a query that fails with these errors in turn; return the errors left."""
     left = list(messages)
 
     def run() -> None:
@@ -33,9 +33,9 @@ def test_a_source_that_never_starts_is_an_error() -> None:
 
 
 def test_a_file_that_is_replaced_each_time_is_an_error_in_the_sources_own_words() -> None:
-    replaced = f"{LogReplaced.__module__}.LogReplaced: 0.log: the file is no longer there"
+    replaced = f"{LogReplaced.__module__}.LogReplaced: 0.log: the file no longer exists"
     assert fail_with(replaced, replaced) == []
-    with pytest.raises(LogReplaced, match=r"^0\.log: the file is no longer there$"):
+    with pytest.raises(LogReplaced, match=r"^0\.log: the file no longer exists$"):
         fail_with(*[replaced] * 100)
 
 

@@ -1,4 +1,4 @@
-"""A table that is replaced is there all the time."""
+"""A table that is being replaced exists all the time."""
 
 from __future__ import annotations
 

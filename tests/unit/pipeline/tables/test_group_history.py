@@ -1,4 +1,4 @@
-"""What the history of groups says of Kafka's own log, without Spark."""
+"""The history of groups in Kafka's own log, without Spark."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_migrations() -> None:
 
 
 def test_owners_follow_one_another() -> None:
-    """Of each partition at most one at a time, and all have let go in the end."""
+    """Each partition has at most one owner at a time, and none at the end."""
     by_place: defaultdict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in golden_rows()[PARTITION_OWNERSHIP]:
         topic = row["topic_id"] or row["topic"]

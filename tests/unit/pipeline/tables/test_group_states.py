@@ -1,4 +1,4 @@
-"""The state of a classic group, as far as its record says it."""
+"""The state of a classic group, as far as its record shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of ``records``, by the task that decodes them."""
+"""The files of ``records``, written by the tasks that decode them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_each_day_has_its_folder_and_rows_without_a_time_too(tmp_path: Path) -> 
 def test_few_files_are_open_however_times_jump(
     held: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Days that come again get another file, with another name."""
+    """Days that recur get another file, with another name."""
     monkeypatch.setattr(record_files, "HELD_BYTES", held)
     monkeypatch.setattr(record_files, "MAX_OPEN_FILES", 2)
     data = make_log(18, step_ms=DAY_MS)

@@ -260,7 +260,7 @@ def test_the_order_of_arrival_plays_no_part() -> None:
         ({PINS: "foo"}, "foo is not TOPIC"),
         ({PINS: "foo:x=a"}, "is not TOPIC"),
         ({PINS: "foo:1="}, "does not name an instance"),
-        ({PINS: "foo:3-2=a"}, "ends before it begins"),
+        ({PINS: "foo:3-2=a"}, "has its last partition before the first"),
         ({PINS: "foo:1=a,foo:0-4=b"}, "partition 1 of foo is pinned twice"),
         ({PINS: "foo=a,foo:9=a"}, "partition 9 of foo is pinned twice"),
         ({WEIGHTS: "foo:1=nan"}, "has no weight of 0 or more"),

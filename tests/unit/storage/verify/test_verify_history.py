@@ -1,4 +1,4 @@
-"""Invariants over a history, each with the smallest log that breaks it."""
+"""Invariants of groups, each with the smallest log that violates it."""
 
 from __future__ import annotations
 
@@ -106,15 +106,15 @@ def test_an_epoch_of_a_partition_above_its_holders_is_found() -> None:
         [A, [current("a", -2, 0, 1)], [current("a", 2, 0, 1)]],
         # A group is deleted with its offsets, and its id is used again.
         [[*A, offset(7)], [gone(offset(7)), *deletion("a")], group_of("c", 2, 0), [offset(3)]],
-        # Deleted, and committed for as a name alone: in a later write, and in the same.
+        # Deleted, then committed to as a simple group: in a later write, and in the same.
         [[*A, offset(7)], [gone(offset(7)), *deletion("a")], [offset(8)]],
         [[*A, offset(7)], [gone(offset(7)), *deletion("a"), offset(8)]],
-        # Its members subscribe to nothing: its epoch is the first, which has no record.
+        # Its members subscribe to nothing: it is at its first epoch, which has no record.
         [[member("a"), current("a", 1)]],
         [A, deletion("a"), [member("a"), current("a", 1)]],
         # Converted, its offsets stay.
         [[*A, offset(7)], [*deletion("a"), CLASSIC]],
-        # What compaction left: a member before its epoch, a tombstone of what is not there.
+        # Left by compaction: a member before its epoch, a tombstone of a group that does not exist.
         [[current("a", 5, 0), gone(member("b"))], [target_epoch(5)], [epoch(5)]],
     ],
 )
@@ -124,10 +124,10 @@ def test_what_may_be_passes(batches: list[list[Record]]) -> None:
 
 
 def make_cleaned_upgrade(*own: list[Record]) -> MemoryLogStore:
-    """An imported log that Kafka's cleaner has been at soon after an upgrade.
+    """An imported log that Kafka's cleaner compacted soon after an upgrade.
 
-    The tombstone of the classic group is still there, what the group has been since was
-    superseded, and its offsets are older than both.
+    The tombstone of the classic group is still there, later records of the group were superseded,
+    and its offsets are older than both.
     """
     store = MemoryLogStore(1)
     log = RawLog(store)
@@ -173,7 +173,7 @@ def test_a_group_of_a_version_that_is_not_known_is_there() -> None:
 
 @pytest.mark.parametrize("regex", ["^$", "zzz.*", None])
 def test_a_group_of_the_id_of_a_deleted_one_may_stay_at_its_first_epoch(regex: str | None) -> None:
-    """Bug: who subscribed to nothing, or to a pattern without topics, made a backup worthless."""
+    """Bug: a subscription without topics, or a regular expression, made a backup invalid."""
     server = VirtualServer({"foo": 2}, partitions=1)
     for _ in range(2):
         joining = server.join_command("g", "m", [])
@@ -190,7 +190,7 @@ def test_a_group_of_the_id_of_a_deleted_one_may_stay_at_its_first_epoch(regex: s
 
 
 def test_one_write_of_several_batches_is_one_step() -> None:
-    """A command's records can be more than a batch takes."""
+    """The records of one command may exceed a batch."""
     store = store_of(A)
     log = RawLog(store)
     log.folds[0] = _fold(store)

@@ -1,4 +1,4 @@
-"""S3 and S7, and S1 within one record: what a member may hold at its epoch."""
+"""S3 and S7, and S1 within one record: which partitions a member may own at its epoch."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from model.log.records import (
 )
 from pipeline.audit.findings import add_violation
 from pipeline.tables.histories.group_state import (
+    CurrentAssignment,
     GroupState,
     Place,
-    Standing,
-    read_standing,
+    read_current_assignment,
     show_topic_id,
 )
 from pipeline.tables.histories.rows import Rows
 from pipeline.tables.histories.written_records import Change, GroupRecord, LoggedRecord
 
 
-class HolderRules:
-    """Looks at each record of type 8, in the order in which a coordinator writes them.
+class OwnerRules:
+    """Checks each record of type 8, in log order.
 
-    A target is written before the members that go to it, so it is known when they do.
+    A coordinator writes the target before the members that move to it, so the target is known.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -34,12 +34,12 @@ class HolderRules:
         if not isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
             return
         if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
-            standing = read_standing(value)
-            self._check_epochs(value, standing, change.at)
-            self._check_target(state, key.member_id, standing, change.at)
-            before = state.standings.get(key.member_id)
+            current = read_current_assignment(value)
+            self._check_epochs(value, current, change.at)
+            self._check_target(state, key.member_id, current, change.at)
+            before = state.current_assignments.get(key.member_id)
             if before is not None:
-                self._check_revocation(key.member_id, before, standing, change.at)
+                self._check_revocation(key.member_id, before, current, change.at)
 
     def end_write(self, state: GroupState) -> None:
         pass
@@ -50,7 +50,7 @@ class HolderRules:
     def _check_epochs(
         self,
         value: ConsumerGroupCurrentMemberAssignmentValue,
-        standing: Standing,
+        current: CurrentAssignment,
         at: LoggedRecord,
     ) -> None:
         topics = value.assigned_partitions + value.partitions_pending_revocation
@@ -60,49 +60,51 @@ class HolderRules:
                 detail = f"{len(partitions)} partitions with {len(epochs)} epochs"
                 add_violation(self._rows, "S3", at, detail)
         if sum(len(topic.partitions) for topic in topics) != len(
-            standing.assigned.keys() | standing.pending.keys()
+            current.assigned.keys() | current.pending.keys()
         ):
-            add_violation(self._rows, "S1", at, "the member holds a partition twice")
-        for place, epoch in standing.held():
-            if 0 <= standing.epoch < epoch:
-                detail = (
-                    f"{show_place(place)} has epoch {epoch}, above its holder's {standing.epoch}"
-                )
+            add_violation(self._rows, "S1", at, "the member owns a partition twice")
+        for place, epoch in current.held():
+            if 0 <= current.epoch < epoch:
+                detail = f"{show_place(place)} has epoch {epoch}, above its owner's {current.epoch}"
                 add_violation(self._rows, "S3", at, detail)
 
     def _check_target(
-        self, state: GroupState, member_id: str, standing: Standing, at: LoggedRecord
+        self, state: GroupState, member_id: str, current: CurrentAssignment, at: LoggedRecord
     ) -> None:
-        if standing.epoch < 0 or standing.epoch != state.target_epoch:
+        if current.epoch < 0 or current.epoch != state.target_epoch:
             return
-        for place, _ in standing.held():
+        for place, _ in current.held():
             owner = state.target_owner.get(place, member_id)
             if owner != member_id:
                 detail = (
-                    f"{member_id} is at epoch {standing.epoch} and holds {show_place(place)}, "
-                    f"which the target gives to {owner}"
+                    f"{member_id} is at epoch {current.epoch} and owns {show_place(place)}, "
+                    f"which the target assigns to {owner}"
                 )
                 add_violation(self._rows, "S7", at, detail)
 
     def _check_revocation(
-        self, member_id: str, before: Standing, standing: Standing, at: LoggedRecord
+        self,
+        member_id: str,
+        before: CurrentAssignment,
+        current: CurrentAssignment,
+        at: LoggedRecord,
     ) -> None:
-        """While a member must revoke, it gets no newer target."""
-        if before.epoch < 0 or not before.pending.keys() & standing.pending.keys():
+        """A member gets no newer target before it has revoked its partitions."""
+        if before.epoch < 0 or not before.pending.keys() & current.pending.keys():
             return
-        if standing.epoch > before.epoch:
+        if current.epoch > before.epoch:
             detail = (
-                f"{member_id} goes from epoch {before.epoch} to {standing.epoch} and has not "
-                "revoked what it must"
+                f"{member_id} goes from epoch {before.epoch} to {current.epoch} before it has "
+                "revoked its partitions"
             )
             add_violation(self._rows, "S7", at, detail)
-        elif any(not before.holds(place) for place in standing.assigned):
-            detail = f"{member_id} gets partitions and has not revoked what it must"
+        elif any(not before.holds(place) for place in current.assigned):
+            detail = f"{member_id} gets partitions before it has revoked its own"
             add_violation(self._rows, "S7", at, detail)
 
 
 def show_place(place: Place) -> str:
-    """A partition in words."""
+    """The partition's name for people."""
     topic, partition = place
     name = topic if isinstance(topic, str) else show_topic_id(topic)
     return f"{name}-{partition}"
