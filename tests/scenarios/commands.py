@@ -125,8 +125,8 @@ class Commands:
             "import": self._import,
             "fsync": self._fsync,
             "assignor": self._assignor,
-            "hide": lambda line: self.server.rights.hide(*line.words),
-            "show": lambda line: self.server.rights.show(*line.words),
+            "hide": lambda line: self.server.hide(*line.words),
+            "show": lambda line: self.server.show(*line.words),
             "offer": lambda line: self.server.offer(*line.words),
             "withdraw": lambda line: self.server.withdraw(*line.words),
         }

@@ -18,6 +18,7 @@ from model.commands import INTERNAL, DeleteTopic
 from model.errors import ErrorCode
 from model.ids import TopicName
 from storage.codec.batch_encoding import encode_batch
+from tests.support.authorizers import Question, Rights
 from tests.support.waiting import until
 from tests.support.wire.referee import ConnectionClosed, RefereedClient
 from tests.unit.gateway.apis.prober import list_batches, topic
@@ -345,22 +346,17 @@ def test_topic_ids_are_random_uuids() -> None:
 # ----------------------------------------------------------------------------------------- rights
 
 
-class Rights:
-    """Allows what it is told to; topics whose name begins with ``open`` to everybody."""
+class TopicRights(Rights):
+    """Denies all but what is ``allowed``, and topics whose name begins with ``open``."""
 
     def __init__(self, *allowed: tuple[Operation, ResourceType]) -> None:
+        super().__init__(is_denied=self._is_closed)
         self.allowed = set(allowed)
 
-    def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
-    ) -> bool:
-        is_open = resource_type is ResourceType.TOPIC and resource_name.startswith("open")
-        return is_open or (operation, resource_type) in self.allowed
+    def _is_closed(self, asked: Question) -> bool:
+        right = (asked.operation, asked.resource_type)
+        is_open = right[1] is ResourceType.TOPIC and asked.resource_name.startswith("open")
+        return not is_open and right not in self.allowed
 
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -368,7 +364,7 @@ DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 async def test_without_rights_nothing_is_said_or_done(tmp_path: Path) -> None:
     """What is there looks like what is not, and what is open is not held back."""
-    async with run_topics(tmp_path, Rights()) as rig:
+    async with run_topics(tmp_path, TopicRights()) as rig:
         ids = {name: await rig.create_topic(name) for name in ("open", "closed")}
         names = ("open", "closed", "nope")
         answer = await run_client(rig, produce_to, *names)
@@ -408,7 +404,7 @@ async def test_without_rights_nothing_is_said_or_done(tmp_path: Path) -> None:
 
 
 async def test_describing_is_not_deleting(tmp_path: Path) -> None:
-    rights = Rights((Operation.DESCRIBE, ResourceType.TOPIC))
+    rights = TopicRights((Operation.DESCRIBE, ResourceType.TOPIC))
     async with run_topics(tmp_path, rights) as rig:
         topic_id = await rig.create_topic("closed")
         answer = await delete(rig, 6, True, topic_id)
@@ -421,7 +417,7 @@ async def test_describing_is_not_deleting(tmp_path: Path) -> None:
 
 
 async def test_creating_needs_the_cluster_or_the_topic(tmp_path: Path) -> None:
-    rights = Rights()
+    rights = TopicRights()
     async with run_topics(tmp_path, rights) as rig:
         wanted = [topic("open-1"), topic("closed")]
         answer = await rig.ask("create_topics", 7, topics=wanted, timeout=1_000)
@@ -435,7 +431,7 @@ async def test_creating_needs_the_cluster_or_the_topic(tmp_path: Path) -> None:
 
 
 async def test_a_producer_id_needs_a_right_to_write(tmp_path: Path) -> None:
-    async with run_topics(tmp_path, Rights()) as rig:
+    async with run_topics(tmp_path, TopicRights()) as rig:
         fields: dict[str, Any] = {"transactional_id": None, "transaction_timeout": 1_000}
         answer = await rig.ask("init_producer_id", 2, **fields)
         assert answer["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -446,7 +442,7 @@ async def test_a_producer_id_needs_a_right_to_write(tmp_path: Path) -> None:
 
 
 async def test_who_poses_as_a_broker_needs_a_brokers_rights(tmp_path: Path) -> None:
-    rights = Rights((Operation.READ, ResourceType.TOPIC))
+    rights = TopicRights((Operation.READ, ResourceType.TOPIC))
     async with run_topics(tmp_path, rights) as rig:
         await rig.create_topic("closed")
         fields = fetch_fields("closed", max_wait=0) | {"replica_id": 5}
