@@ -60,12 +60,16 @@ class RefereedClient:
 
     def receive(self, api: str, version: int) -> dict[str, Any]:
         """The next response on the connection."""
-        size = self._stream.read(4)
-        if len(size) < 4:
-            raise ConnectionClosed(f"no answer to {api} v{version}")
-        data = self._stream.read(struct.unpack(">i", size)[0])
+        (size,) = struct.unpack(">i", self._read_exactly(4, api))
+        data = self._read_exactly(size, api)
         entity = decode_entity(_entity(api, version, "response"), data)
         return typing.cast(dict[str, Any], to_plain(entity))
+
+    def _read_exactly(self, size: int, api: str) -> bytes:
+        data = self._stream.read(size)
+        if len(data) < size:
+            raise ConnectionClosed(f"no whole answer to {api}")
+        return data
 
 
 class RefereedConnection:
