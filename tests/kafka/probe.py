@@ -1,6 +1,8 @@
 """Is a server of the Kafka wire ready to be used?"""
 
-from tests.support.wire.referee import ConnectionClosed, RefereedClient
+from tests.support.wire.blocking import Client
+
+METADATA = 3
 
 
 def lists_brokers(host: str, port: int) -> bool:
@@ -10,14 +12,14 @@ def lists_brokers(host: str, port: int) -> bool:
     that are created then get no leader.
     """
     try:
-        with RefereedClient(host, port, timeout_s=2.0) as client:
+        with Client((host, port), timeout_s=2.0) as client:
             answer = client.ask(
-                "metadata",
+                METADATA,
                 12,
                 topics=[],
                 allow_auto_topic_creation=False,
                 include_topic_authorized_operations=False,
             )
-    except (OSError, ConnectionClosed):
+    except OSError:
         return False
-    return bool(answer["brokers"])
+    return bool(answer.brokers)

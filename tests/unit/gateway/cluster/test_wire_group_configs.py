@@ -15,7 +15,8 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from tests.support.waiting import until
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig
+from tests.support.wire.fields import beat, join
+from tests.unit.gateway.wire_rig import Rig, run_rig
 from tests.unit.gateway.wire_steps import CONFIGS, HEARTBEAT, UNPARKED, member_of
 
 ALTER, LIST_RESOURCES = 44, 74

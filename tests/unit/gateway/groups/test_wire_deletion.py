@@ -11,7 +11,8 @@ from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from tests.support.authorizers import Rights
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import beat, run_rig
+from tests.support.wire.fields import beat
+from tests.unit.gateway.wire_rig import run_rig
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     HEARTBEAT,

@@ -14,8 +14,9 @@ from model.errors import ErrorCode
 from model.ids import GroupId
 from tests.scenarios.imported import make_imported
 from tests.support.waiting import until, until_answered
+from tests.support.wire.fields import beat, join
 from tests.unit.gateway.fake_coordinator import VirtualClock
-from tests.unit.gateway.wire_rig import beat, join, run_rig, topic_id_of
+from tests.unit.gateway.wire_rig import run_rig, topic_id_of
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,

@@ -6,7 +6,8 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from tests.support.authorizers import Rights
-from tests.unit.gateway.wire_rig import beat, join, run_rig, topic_id_of
+from tests.support.wire.fields import beat, join
+from tests.unit.gateway.wire_rig import run_rig, topic_id_of
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     CONFIGS,
