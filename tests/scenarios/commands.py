@@ -52,10 +52,10 @@ from model.local_commands import ComputedAssignment
 from model.log.commit_records import PartitionOffset
 from model.log.records import TopicPartitions
 from tests.scenarios.embedded_text import parse_said
-from tests.scenarios.imported import make_imported
 from tests.scenarios.local_text import parse_assignors, parse_computed
 from tests.scenarios.server import ScenarioServer
-from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
+from tests.support.imported_groups import make_imported
+from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
 
 
 @dataclass(frozen=True)

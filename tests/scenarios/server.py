@@ -12,9 +12,9 @@ from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionAppend, pack_latest
 from tests.sim.cluster.disk import SimDisk, Write
-from tests.sim.cluster.server import VirtualServer
 from tests.support.authorizers import Rights
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import VirtualServer
 
 Deadlines = dict[str, int]
 

@@ -12,7 +12,7 @@ from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId
-from tests.scenarios.imported import make_imported
+from tests.support.imported_groups import make_imported
 from tests.support.waiting import until, until_answered
 from tests.support.wire.fields import beat, join
 from tests.unit.gateway.fake_coordinator import VirtualClock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 
 
 class Committer:

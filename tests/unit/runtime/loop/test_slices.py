@@ -29,7 +29,7 @@ from model.responses import (
     ListGroupsResponse,
     OffsetFetchResponse,
 )
-from tests.sim.cluster.server import CALLER, Pending, VirtualServer
+from tests.support.virtual.server import CALLER, Pending, VirtualServer
 
 SLICE = 4
 GROUP = "g"

@@ -22,8 +22,8 @@ from muster.assignors.assignor import Assignor
 from muster.assignors.problem import Problem
 from muster.assignors.registry import ASSIGNORS
 from muster.assignors.uniform.uniform_assignor import assign_uniform
-from tests.sim.cluster.server import CALLER, VirtualServer, make_topic_id
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import CALLER, VirtualServer, make_topic_id
 from tests.support.waiting import until
 
 FOO = "foo"

@@ -19,8 +19,8 @@ from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.topics import Topic, TopicImage, compute_image_of, compute_image_without
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.authorizers import Question, Right, Rights
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 SETTINGS = CoordinatorSettings(

@@ -20,8 +20,8 @@ from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataValue, Record
 from model.responses import OffsetCommitResponse
 from muster.v1 import admin_pb2, group_pb2
-from tests.scenarios.imported import make_imported
 from tests.support.authorizers import Rights
+from tests.support.imported_groups import make_imported
 from tests.unit.service.session.test_group_service import first_heartbeat, offsets
 from tests.unit.service.session_client import SessionClient
 from tests.unit.service.stand import Stand, running_stand
