@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -12,19 +10,20 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from tests.support.waiting import wait_until
+
 _INTERVAL = "group.consumer.assignment.interval.ms"
 _FLUSH = "flush.messages"
 _BROKER = "1"
 _OFFSETS_TOPIC = "__consumer_offsets"
 _ERRORS_ALONE = 3
 _TIMEOUT_S = 10.0
-_POLL_S = 0.02
 
 
 def set_assignment_interval_ms(bootstrap: str, interval_ms: int) -> None:
     """Set how often Kafka computes a target at most, and wait until the broker says so itself.
 
-    Raises TimeoutError.
+    Raises ``NotInTime``.
     """
     _set(bootstrap, ResourceType.BROKER, _BROKER, _INTERVAL, str(interval_ms))
 
@@ -32,7 +31,7 @@ def set_assignment_interval_ms(bootstrap: str, interval_ms: int) -> None:
 def set_fsync_of_commits(bootstrap: str, *, is_on: bool) -> None:
     """Set whether Kafka fsyncs what it writes of groups before it answers; by default it does not.
 
-    Raises TimeoutError.
+    Raises ``NotInTime``.
     """
     value = "1" if is_on else str(2**63 - 1)
     _set(bootstrap, ResourceType.TOPIC, _OFFSETS_TOPIC, _FLUSH, value)
@@ -44,11 +43,11 @@ def _set(bootstrap: str, kind: ResourceType, resource: str, name: str, value: st
     asked = ConfigResource(kind, resource, incremental_configs=[entry])
     for altered in admin.incremental_alter_configs([asked]).values():
         altered.result(_TIMEOUT_S)
-    deadline = time.monotonic() + _TIMEOUT_S
-    while _read(admin, ConfigResource(kind, resource), name) != value:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the broker does not take {name}={value}")
-        time.sleep(_POLL_S)
+    wait_until(
+        lambda: _read(admin, ConfigResource(kind, resource), name) == value,
+        f"the broker takes {name}={value}",
+        _TIMEOUT_S,
+    )
 
 
 def _read(admin: AdminClient, resource: ConfigResource, name: str) -> str:

@@ -16,17 +16,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.groups import CHECKOUT
+from tests.support.waiting import NotInTime, wait_until
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 90.0
-_POLL_S = 0.02
 LISTENERS = ("kafka", "grpc", "http")
 SMALL: Mapping[str, object] = {"log.reserve.bytes": 1 << 20}
 """Folders of tests are kept for a while, and there are many."""
@@ -147,19 +146,25 @@ class MusterServer:
     def _wait_until_ready(self) -> None:
         """Until its endpoints are there, those of a killed one carry another process id, and its
         groups are loaded."""
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
-            assert self.process is not None
-            if self.process.poll() is not None:
-                raise ServerNotStarted(self.process.returncode, self.output())
+        process = self.process
+        assert process is not None
+
+        def is_ready() -> bool:
             endpoints = self._read_endpoints()
-            if endpoints.get("pid") == self.process.pid:
-                self.endpoints = {name: str(endpoints[name]) for name in LISTENERS}
-                if self._is_ready():
-                    return
-            time.sleep(_POLL_S)
-        self.kill()
-        raise ServerNotStarted(None, self.output())
+            if endpoints.get("pid") != process.pid:
+                return False
+            self.endpoints = {name: str(endpoints[name]) for name in LISTENERS}
+            return self._is_ready()
+
+        try:
+            wait_until(
+                is_ready, within_s=START_TIMEOUT_S, is_hopeless=lambda: process.poll() is not None
+            )
+        except NotInTime:
+            exit_code = process.poll()
+            if exit_code is None:
+                self.kill()
+            raise ServerNotStarted(exit_code, self.output()) from None
 
     def _is_ready(self) -> bool:
         door = http.client.HTTPConnection(*self.address("http"), timeout=START_TIMEOUT_S)

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from bench.figures import Json, Row, Section, Target, pick
 from bench.peer import run_kload
-from bench.stand import BadRun, Stand
+from bench.stand import Stand
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.jars import CHECKOUT
 from tests.server import MusterServer
+from tests.support.waiting import wait_until_answered
 
 HISTORY_FACTOR = 10
 OFFSETS_MS = 1000
@@ -191,15 +192,16 @@ def start_kafka_again(broker: KafkaBroker) -> Json:
 
 
 def wait_until_loaded(broker: KafkaBroker) -> float:
-    """Milliseconds from the first line about loading to the last. Raises ``BadRun``."""
-    deadline = time.monotonic() + LOAD_TIMEOUT_S
-    while time.monotonic() < deadline:
-        found = _LINE.findall(broker.read_log())
-        if sum(word == "Finished" for _, word in found) >= LOG_PARTITIONS:
-            times = [datetime.strptime(when, "%Y-%m-%d %H:%M:%S,%f") for when, _ in found]
-            return (max(times) - min(times)).total_seconds() * 1000
-        time.sleep(_POLL_S)
-    raise BadRun(f"Kafka has not loaded its groups within {LOAD_TIMEOUT_S:.0f} s")
+    """Milliseconds from the first line about loading to the last. Raises ``NotInTime``."""
+    found = wait_until_answered(
+        lambda: _LINE.findall(broker.read_log()),
+        lambda lines: sum(word == "Finished" for _, word in lines) >= LOG_PARTITIONS,
+        "Kafka has loaded its groups",
+        LOAD_TIMEOUT_S,
+        between=lambda: time.sleep(_POLL_S),
+    )
+    times = [datetime.strptime(when, "%Y-%m-%d %H:%M:%S,%f") for when, _ in found]
+    return (max(times) - min(times)).total_seconds() * 1000
 
 
 @contextmanager

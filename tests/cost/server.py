@@ -20,8 +20,8 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import TopicId, TopicName
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler
-from tests.sim.cluster.server import quiet_logs
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import quiet_logs
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.wire_door import Door, Gateway
 

@@ -27,7 +27,7 @@ from storage.codec.batch_encoding import encode_batch
 from tests.cost.server import CostServer, cost_server, topic_id_of
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted, check_law
-from tests.sim.cluster.server import CALLER
+from tests.support.virtual.server import CALLER
 
 N: Final = 2_500
 """More than any slice has."""

@@ -20,7 +20,7 @@ from muster.assignors import embedded
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_core import SUBSCRIPTION, G, ids
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law
-from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS
+from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS
 
 MEMBERS: Final = CoordinatorSettings().group_max_size
 """What is left for the last two turns, the one that replays and the one that

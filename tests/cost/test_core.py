@@ -52,7 +52,7 @@ from model.log.records import (
 )
 from muster.assignors import embedded
 from tests.cost.counting import check_linear
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 NOW = Now(1_700_000_000_000, 0)

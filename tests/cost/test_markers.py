@@ -18,7 +18,7 @@ from storage.rocks.rocks_opening import open_store
 from tests.cost.server import CostServer
 from tests.cost.test_reads import ask
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted, check_law
-from tests.sim.cluster.server import CALLER
+from tests.support.virtual.server import CALLER
 
 N: Final = 500
 SEVERAL: Final = 3

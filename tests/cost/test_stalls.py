@@ -20,7 +20,7 @@ from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION, G, ids
 from tests.cost.test_core import join as join_classic
 from tests.cost.test_starts import AT_REST
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted, check_law
-from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS
+from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS
 
 MEMBERS = 2_000
 PARTITIONS = 20_000

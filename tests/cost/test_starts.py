@@ -30,8 +30,8 @@ from storage.transfer.import_log import ImportOptions, compute_aborts, import_se
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G, commit, commit_in_parts, make_members
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler, Steps, check_law
-from tests.sim.cluster.server import CALLER
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import CALLER
 from tests.unit.storage.appends import offset_key, offset_value
 from tests.unit.storage.commit_log import SHAPES, make_commit_log
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.server import MusterServer
-from tests.support.wire.member import commit, fetch_all
-from tests.support.wire.referee import RefereedConnection
+from tests.support.wire.member import commit, connect, fetch_all
 
 TOPIC = "orders"
 GROUP = "g"
@@ -60,19 +59,11 @@ class FaultyServer(MusterServer):
 
         Raises ``OSError`` or ``EOFError`` where there is no answer.
         """
-        client = RefereedConnection(*self.address("kafka"))
-        try:
-            await client.connect()
+        async with await connect(self.address("kafka")) as client:
             return (await commit(client, group_id, TOPIC, {partition: offset}))[partition]
-        finally:
-            await client.close()
 
     async def fetch(self, group_id: str = GROUP) -> dict[int, int]:
         """The committed offsets of a group, by partition."""
-        client = RefereedConnection(*self.address("kafka"))
-        try:
-            await client.connect()
+        async with await connect(self.address("kafka")) as client:
             found = await fetch_all(client, group_id)
-        finally:
-            await client.close()
         return {partition: offset for (_, partition), offset in found.items()}

@@ -36,10 +36,10 @@ from tests.durability.logs import (
     target_epoch,
 )
 from tests.properties.core_driver import DROPS_TOMBSTONES, compact
-from tests.scenarios.imported import make_imported
-from tests.sim.cluster.scheduler import START_WALL_MS
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name
+from tests.support.imported_groups import make_imported
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.scheduler import START_WALL_MS
+from tests.support.virtual.server import CALLER, VirtualServer, error_name
 from tests.unit.storage.raw_log import RawLog
 
 

@@ -11,8 +11,8 @@ import pytest
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import LogPartition
 from storage.codec.batches import read_batch_header
-from tests.sim.cluster.scheduler import START_WALL_MS
-from tests.sim.cluster.server import VirtualServer, error_name
+from tests.support.virtual.scheduler import START_WALL_MS
+from tests.support.virtual.server import VirtualServer, error_name
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -12,7 +12,7 @@ from coordinator.runtime.commit.process_end import HalfApplied
 from model.commands import ExpireMember
 from model.ids import GroupId, MemberId, TopicName
 from storage.log_store import StoreCorrupt, StoreFailed
-from tests.sim.cluster.server import Pending, ProcessEnded, VirtualServer, error_name
+from tests.support.virtual.server import Pending, ProcessEnded, VirtualServer, error_name
 
 
 def failing(*_: object) -> None:

@@ -16,8 +16,9 @@ import pytest
 from model.errors import ErrorCode
 from tests.durability.servers import TOPIC, FaultyServer, build_shim
 from tests.support.waiting import Patience, until, until_answered
-from tests.support.wire.member import HeartbeatResponse, heartbeat
-from tests.support.wire.referee import RefereedConnection
+from tests.support.wire import fields
+from tests.support.wire.connection import Connection
+from tests.support.wire.member import HEARTBEAT, connect
 
 MIB = 1 << 20
 DISK_BYTES = 192 * MIB
@@ -81,14 +82,12 @@ def place(tmp_path: Path, mounted: Path | None) -> Iterator[tuple[FaultyServer, 
         yield server, ToldDisk(server) if mounted is None else Tmpfs(folder)
 
 
-async def join(client: RefereedConnection) -> int:
+async def join(client: Connection) -> int:
     """Joins as the only member and takes what it gets; the epoch."""
-    joined = await client.send(
-        heartbeat("h", "m", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
-        HeartbeatResponse,
-    )
-    assert not int(joined.error_code), joined
-    return int(joined.member_epoch)
+    joined = await client.ask(HEARTBEAT, 1, **fields.join("h", "m", (TOPIC,)))
+    assert not joined.error_code, joined
+    epoch: int = joined.member_epoch
+    return epoch
 
 
 async def read_metric(server: FaultyServer, name: str) -> float:
@@ -130,8 +129,7 @@ async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
 ) -> None:
     server, disk = place
     reserve = server.data_dir / "reserve"
-    member = RefereedConnection(*server.address("kafka"))
-    await member.connect()
+    member = await connect(server.address("kafka"))
     epoch = await join(member)
     assert await server.commit(1) == 0
     assert size_of(reserve) == SETTINGS["log.reserve.bytes"]
@@ -141,16 +139,12 @@ async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
     await wait_for_commit(server, ErrorCode.COORDINATOR_NOT_AVAILABLE, 2)
     for _ in range(3):
         assert await server.commit(3) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        response = await member.send(heartbeat("h", "m", epoch), HeartbeatResponse)
-        assert not int(response.error_code)
+        response = await member.ask(HEARTBEAT, 1, **fields.beat("h", "m", epoch))
+        assert not response.error_code
     assert size_of(reserve) is None, "less is free than it holds: it is given up"
-    stranger = RefereedConnection(*server.address("kafka"))
-    await stranger.connect()
-    refused = await stranger.send(
-        heartbeat("h", "n", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
-        HeartbeatResponse,
-    )
-    assert int(refused.error_code) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    stranger = await connect(server.address("kafka"))
+    refused = await stranger.ask(HEARTBEAT, 1, **fields.join("h", "n", (TOPIC,)))
+    assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     stored = (await server.fetch())[0]
     assert stored in (1, 2)
     assert await read_metric(server, "muster_log_writes_refused_total") >= 5
@@ -159,11 +153,11 @@ async def test_a_full_disk_refuses_what_writes_serves_the_rest_and_comes_back(
     await wait_for_commit(server, ErrorCode.NONE, 4)
     assert await server.fetch() == {0: 4}
     await wait_for_size(reserve, SETTINGS["log.reserve.bytes"])
-    response = await member.send(heartbeat("h", "m", epoch), HeartbeatResponse)
-    assert (int(response.error_code), int(response.member_epoch)) == (0, epoch)
+    response = await member.ask(HEARTBEAT, 1, **fields.beat("h", "m", epoch))
+    assert (response.error_code, response.member_epoch) == (0, epoch)
     assert server.pid == pid
-    await member.close()
-    await stranger.close()
+    member.close()
+    stranger.close()
 
 
 async def test_a_start_on_a_full_disk_serves_what_does_not_write(

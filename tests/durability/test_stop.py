@@ -14,7 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.durability.servers import GROUP, TOPIC, FaultyServer, build_shim
-from tests.support.wire.referee import RefereedClient
+from tests.support.wire.blocking import NamedClient
 
 COMMIT, COMMIT_VERSION = "offset_commit", 8
 SETTINGS: dict[str, object] = {"shutdown.timeout.ms": 20_000}
@@ -31,10 +31,10 @@ def server(tmp_path: Path) -> Iterator[FaultyServer]:
 
 
 @contextmanager
-def owed_answer(server: FaultyServer) -> Iterator[RefereedClient]:
+def owed_answer(server: FaultyServer) -> Iterator[NamedClient]:
     """A client whose commit is not durable while the disk holds it."""
     address = server.address("kafka")
-    with RefereedClient(*address) as client, RefereedClient(*address) as other:
+    with NamedClient(address) as client, NamedClient(address) as other:
         server.fail("hold sync store/rocksdb/0")
         row = {"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}
         topics = [{"name": TOPIC, "partitions": [row]}]

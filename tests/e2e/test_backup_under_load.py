@@ -12,8 +12,7 @@ from storage.rocks.rocks_reader import open_store_reader
 from tests.e2e.test_kill_under_commits import PARTITIONS, TOPIC, Committer
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
-from tests.support.wire.member import fetch_all
-from tests.support.wire.referee import RefereedConnection
+from tests.support.wire.member import connect, fetch_all
 
 GROUPS = 6
 BACKUPS = 3
@@ -82,11 +81,9 @@ async def check_serves(
 ) -> None:
     """A server on a restored store has every offset acknowledged before, and none never sent."""
     with MusterServer(data, topics={TOPIC: PARTITIONS}) as server:
-        client = RefereedConnection(*server.address("kafka"))
-        await client.connect()
-        for committer in committers:
-            stored = await fetch_all(client, committer.group_id)
-            for partition, offset in known[committer.group_id].items():
-                found = stored.get((TOPIC, partition), -1)
-                assert offset <= found <= committer.sent[partition]
-        await client.close()
+        async with await connect(server.address("kafka")) as client:
+            for committer in committers:
+                stored = await fetch_all(client, committer.group_id)
+                for partition, offset in known[committer.group_id].items():
+                    found = stored.get((TOPIC, partition), -1)
+                    assert offset <= found <= committer.sent[partition]

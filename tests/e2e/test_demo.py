@@ -46,13 +46,10 @@ def find_descendants(parent: int) -> set[int]:
     return found
 
 
-def are_gone(pids: set[int]) -> bool:
-    deadline = time.monotonic() + 60
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+def wait_until_gone(pids: set[int]) -> None:
+    wait_until(
+        lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), f"{pids} have ended", 60
+    )
 
 
 @pytest.fixture
@@ -100,7 +97,7 @@ def test_interrupting_it_leaves_nothing_behind(demo: subprocess.Popen[str], tmp_
     children = find_descendants(demo.pid)
     demo.send_signal(signal.SIGINT)
     assert demo.wait(60) == 130
-    assert are_gone(children)
+    wait_until_gone(children)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -109,4 +106,4 @@ def test_killing_it_leaves_no_process_behind(demo: subprocess.Popen[str]) -> Non
     children = find_descendants(demo.pid)
     demo.kill()
     demo.wait()
-    assert are_gone(children)
+    wait_until_gone(children)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from pathlib import Path
 
 from tests.server import MusterServer
-from tests.support.wire.member import commit, fetch_all
-from tests.support.wire.referee import RefereedConnection
+from tests.support.wire.connection import Connection
+from tests.support.wire.member import commit, connect, fetch_all
 
 ROUNDS = 20
 GROUPS = 8
@@ -27,31 +28,27 @@ class Committer:
 
     async def run(self, address: tuple[str, int]) -> None:
         """Until the server goes away."""
-        client = RefereedConnection(*address)
-        try:
-            await client.connect()
-            while True:
-                self.next_offset += 1
-                offsets = {
-                    partition: self.next_offset
-                    for partition in range(PARTITIONS)
-                    if (self.next_offset + partition) % 3
-                }
-                self.sent.update(offsets)
-                errors = await commit(client, self.group_id, TOPIC, offsets)
-                assert set(errors.values()) == {0}, errors
-                self.acknowledged.update(offsets)
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            await client.close()
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            async with await connect(address) as client:
+                while True:
+                    await self._commit(client)
+
+    async def _commit(self, client: Connection) -> None:
+        self.next_offset += 1
+        offsets = {
+            partition: self.next_offset
+            for partition in range(PARTITIONS)
+            if (self.next_offset + partition) % 3
+        }
+        self.sent.update(offsets)
+        errors = await commit(client, self.group_id, TOPIC, offsets)
+        assert set(errors.values()) == {0}, errors
+        self.acknowledged.update(offsets)
 
     async def check(self, address: tuple[str, int]) -> None:
         """What is stored is what was acknowledged last, or was sent after it."""
-        client = RefereedConnection(*address)
-        await client.connect()
-        stored = await fetch_all(client, self.group_id)
-        await client.close()
+        async with await connect(address) as client:
+            stored = await fetch_all(client, self.group_id)
         for partition, acknowledged in self.acknowledged.items():
             offset = stored.get((TOPIC, partition), -1)
             assert acknowledged <= offset <= self.sent[partition], (

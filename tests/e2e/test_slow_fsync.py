@@ -14,8 +14,8 @@ import pytest
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.server import MusterServer
 from tests.support.waiting import until
-from tests.support.wire.member import HeartbeatResponse, commit, heartbeat
-from tests.support.wire.referee import RefereedConnection
+from tests.support.wire import fields
+from tests.support.wire.member import HEARTBEAT, commit, connect
 
 DELAY_MS = 200
 COMMITS = 12
@@ -62,35 +62,26 @@ async def commit_times(
 ) -> list[tuple[float, int]]:
     """How long each commit took, in seconds, and how many heartbeats were answered meanwhile."""
     loop = asyncio.get_running_loop()
-    client = RefereedConnection(*address)
-    await client.connect()
     times = []
-    for offset in range(COMMITS):
-        began, before = loop.time(), beats.count
-        errors = await commit(client, group_id, TOPIC, {0: offset})
-        times.append((loop.time() - began, beats.count - before))
-        assert errors == {0: 0}
-    await client.close()
+    async with await connect(address) as client:
+        for offset in range(COMMITS):
+            began, before = loop.time(), beats.count
+            errors = await commit(client, group_id, TOPIC, {0: offset})
+            times.append((loop.time() - began, beats.count - before))
+            assert errors == {0: 0}
     return times
 
 
 async def beat(address: tuple[str, int], beats: Beats) -> None:
     """Heartbeats that write nothing, one after the other."""
-    client = RefereedConnection(*address)
-    await client.connect()
-    joined = await client.send(
-        heartbeat("beating", "m", 0, topics=[TOPIC], owned={}, rebalance_timeout_ms=30_000),
-        HeartbeatResponse,
-    )
-    assert not int(joined.error_code), joined
-    epoch = int(joined.member_epoch)
-    try:
+    async with await connect(address) as client:
+        joined = await client.ask(HEARTBEAT, 1, **fields.join("beating", "m", (TOPIC,)))
+        assert not joined.error_code, joined
+        said = fields.beat("beating", "m", joined.member_epoch)
         while True:
-            response = await client.send(heartbeat("beating", "m", epoch), HeartbeatResponse)
-            assert not int(response.error_code), response
+            response = await client.ask(HEARTBEAT, 1, **said)
+            assert not response.error_code, response
             beats.count += 1
-    finally:
-        await client.close()
 
 
 @pytest.mark.alone

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.apis.api_registry import APIS
-from gateway.codec.decoding import decode
-from gateway.codec.kio_schema import request_type, response_type
+from gateway.codec.kio_schema import request_type
 from tests.fuzz.laws import DEADLINE_S, VALID_TOPIC, Broken, Tally, find_unknown_error
 from tests.fuzz.pool import Pool
 from tests.fuzz.wire_bytes import write_request
 from tests.fuzz.wire_values import make_request
+from tests.support.wire.frames import parse
 
 LINES = 4
 STEPS = 60
@@ -211,10 +211,8 @@ class WireSequence:
         version = asked.version
         if asked.key == _API_VERSIONS and body[4:6] == b"\0\x23":
             version = 0  # UNSUPPORTED_VERSION is said in version 0
-        target = response_type(asked.key, version)
-        flexible = target.__header_schema__.__flexible__
         try:
-            answer = decode(target, body, 5 if flexible else 4, len(body), 10_000_000)
+            _, answer = parse(asked.key, version, body)
         except Exception as error:
             raise Broken(f"an answer that is none ({error!r}) to {describe(asked)}") from error
         if asked.key not in _KAFKAS_OWN and find_unknown_error(answer):
@@ -251,7 +249,7 @@ class WireSequence:
             if found is None:
                 raise Broken("the server closes a connection that asks for Metadata")
         _, body = found[0]
-        answer = decode(response_type(_METADATA, 12), body, 5, len(body), 10_000_000)
+        _, answer = parse(_METADATA, 12, body)
         self.pool.topic_ids = [
             topic.topic_id for topic in answer.topics if topic.name != VALID_TOPIC
         ]

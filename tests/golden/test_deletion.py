@@ -23,7 +23,7 @@ from model.topics import compute_image_of
 from storage.codec.record_codec import decode_key
 from tests.golden.kafka_log import LogInTime, decode_record, final_topics
 from tests.golden.test_describe import Exchange, load_exchanges
-from tests.sim.cluster.server import CALLER
+from tests.support.virtual.server import CALLER
 
 TXN_OFFSET_COMMIT, DELETE_GROUPS, OFFSET_DELETE = 28, 42, 47
 CONCURRENT_TRANSACTIONS = 51

@@ -12,7 +12,7 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from tests.golden.kafka_log import PARTITIONS, final_state, load_store
 from tests.golden.test_describe import sort_all
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 from tests.unit.gateway.codec.test_codec_golden import entity_to_json
 from tests.unit.gateway.wire_door import Gateway
 

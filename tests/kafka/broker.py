@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,8 @@ from typing import Self, TypeAlias
 
 from tests.kafka.jars import class_path, ensure_jars
 from tests.kafka.prerequisites import check_java
-from tests.kafka.probe import wait_until_ready
+from tests.kafka.probe import lists_brokers
+from tests.support.waiting import NotInTime, wait_until
 
 LOG_CONFIG = Path(__file__).with_name("log4j2.xml")
 HOST = "127.0.0.1"
@@ -184,7 +184,6 @@ class KafkaBroker:
         self._config_file.write_text("".join(lines))
 
     def _try_start(self) -> bool:
-        deadline = time.monotonic() + self._start_timeout_s
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(
                 [*self._prefix, *self._java("kafka.Kafka")],
@@ -194,10 +193,16 @@ class KafkaBroker:
                 cwd=self.folder,
             )
         process = self._process
-        if wait_until_ready(HOST, self.port, deadline, lambda: process.poll() is not None):
-            return True
-        self.kill()
-        return False
+        try:
+            wait_until(
+                lambda: lists_brokers(HOST, self.port),
+                within_s=self._start_timeout_s,
+                is_hopeless=lambda: process.poll() is not None,
+            )
+        except NotInTime:
+            self.kill()
+            return False
+        return True
 
     def _java(self, main_class: str, *arguments: str) -> list[str]:
         return [

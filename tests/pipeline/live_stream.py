@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
 from tests.support.waiting import wait_until
-from tests.support.wire.member import WireMember, commit
-from tests.support.wire.referee import RefereedConnection
+from tests.support.wire import fields
+from tests.support.wire.frames import make_frame
+from tests.support.wire.member import COMMIT, WireMember, connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,23 +88,22 @@ class Load:
 
     async def _commit(self, group_id: str) -> None:
         """All partitions at once, the same bytes again and again."""
-        client = RefereedConnection(*self._address)
-        await client.connect()
-        try:
-            offsets = {partition: 1_000_000 + partition for partition in range(PARTITIONS)}
-            errors = await commit(client, group_id, TOPIC, offsets)
-            assert set(errors.values()) == {0}
-            answer_size = await client.repeat()
-            interval_s = PARTITIONS * GROUPS / self._rate
+        offsets = {partition: 1_000_000 + partition for partition in range(PARTITIONS)}
+        request = make_frame(COMMIT, 9, **fields.commit(group_id, TOPIC, offsets))
+        interval_s = PARTITIONS * GROUPS / self._rate
+        async with await connect(self._address) as client:
+            client.writer.write(request)
+            _, answer = await client.read(COMMIT, 9)
+            assert {row.error_code for topic in answer.topics for row in topic.partitions} == {0}
+            client.writer.write(request)
+            first = await client.read_frame()
             due = time.monotonic()
             while not self._ended.is_set():
-                size = await client.repeat()
-                assert size == answer_size, "an answer with an error"
+                client.writer.write(request)
+                assert await client.read_frame() == first, "an answer with an error"
                 self.sent += PARTITIONS
                 due += interval_s
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
-        finally:
-            await client.close()
 
 
 class Follower:

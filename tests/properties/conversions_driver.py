@@ -52,7 +52,7 @@ from model.responses import (
 )
 from muster.assignors import embedded
 from tests.scenarios.server import ScenarioServer
-from tests.sim.cluster.server import CALLER, Pending
+from tests.support.virtual.server import CALLER, Pending
 
 G: Final = GroupId("g")
 FOO: Final = TopicName("foo")

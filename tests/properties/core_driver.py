@@ -48,10 +48,10 @@ from model.log.records import Record, TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Response
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
 from muster.assignors.registry import ASSIGNORS
-from tests.sim.checkers.shadow import Place, Shadow, describe_shadow, describe_shards, places
 from tests.sim.clients.subscriptions import matches, names_in, regex_in, topics_of
-from tests.sim.cluster.server import make_topic_id
 from tests.support.invariants import check_group
+from tests.support.shadow import Place, Shadow, describe_shadow, describe_shards, places
+from tests.support.virtual.server import make_topic_id
 
 CALLER = Caller("User:p", "p", "/127.0.0.1")
 G = GroupId("g")

@@ -18,9 +18,9 @@ from model.local_assignors import LocalAssignor
 from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
 from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Done
-from tests.sim.checkers.shadow import describe_shards
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.invariants import check_group
+from tests.support.shadow import describe_shards
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 LIMIT_MS = 10_000

@@ -20,13 +20,13 @@ from tests.properties.core_driver import (
     compact,
     replay_all,
 )
-from tests.sim.checkers.shadow import Shadow, describe_shadow, describe_shards
 from tests.support.batches import decode_batches
 from tests.support.invariants import (
     legal_target_assignment,
     no_double_client_assignment,
     valid_partition_epoch,
 )
+from tests.support.shadow import Shadow, describe_shadow, describe_shards
 
 SEGMENTS = sorted((TESTS / "golden" / "segments").glob("*/*.log"))
 WINDOWS = 40

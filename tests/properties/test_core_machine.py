@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, rule
 
 from coordinator.core.state import consumer_group
 from model.commands import Deadline
@@ -21,6 +21,7 @@ from tests.properties.core_driver import (
     CoreDriver,
     check_replay,
 )
+from tests.properties.driver_machine import DriverMachine
 
 MEMBERS = ("a", "b", "c", "i1", "i2", "j1", "j2")
 """Those with a number are static members, two of each instance."""
@@ -46,7 +47,7 @@ def _give_numbers_back_at_once() -> Iterator[None]:
         yield
 
 
-class CoreMachine(RuleBasedStateMachine):
+class CoreMachine(DriverMachine):
     def __init__(self) -> None:
         super().__init__()
         self.core = CoreDriver()
@@ -139,30 +140,13 @@ class CoreMachine(RuleBasedStateMachine):
                 self.core.delete_topic(name)
 
     @rule(are_late=st.booleans())
-    def hurry(self, are_late: bool) -> None:
-        """Targets are computed at once from now on, or late; the oldest late one comes in."""
-        self.core.are_targets_late = are_late
-        self.core.install_late()
-
-    @rule(are_late=st.booleans())
     def hurry_with_patterns(self, are_late: bool) -> None:
         """Likewise for what patterns stand for."""
         self.core.are_regexes_late = are_late
         self.core.resolve_late()
 
-    @rule(first=st.floats(0, 1), end=st.floats(0, 1), drops=st.integers(0, DROPS_TOMBSTONES))
-    def replay_a_compaction(self, first: float, end: float, drops: int) -> None:
-        """S14."""
-        size = len(self.core.log)
-        low, high = sorted((int(first * size), int(end * size)))
-        check_replay(self.core, low, high, drops)
-
-    @invariant()
-    def sound(self) -> None:
-        self.core.check()
-
     def teardown(self) -> None:
-        self.core.settle()
+        super().teardown()
         for drops in (KEEPS_TOMBSTONES, DROPS_TOMBSTONES):
             check_replay(self.core, 0, len(self.core.log), drops)
 

@@ -31,7 +31,7 @@ from model.responses import OffsetFetchResponse
 from storage.codec.record_codec import decode_key
 from storage.log.fold import PartitionFold
 from storage.side_codec import encode_producer_prefixes
-from tests.sim.cluster.server import CALLER, Pending, VirtualServer, error_name
+from tests.support.virtual.server import CALLER, Pending, VirtualServer, error_name
 
 FOO = TopicName("foo")
 GROUPS = tuple(map(GroupId, "gh"))

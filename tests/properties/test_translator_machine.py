@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, rule
 
 from model.commands import ClassicDeadline
-from tests.properties.core_driver import DROPS_TOMBSTONES, check_replay
+from tests.properties.driver_machine import DriverMachine
 from tests.properties.translator_driver import ANCHOR, TranslatorDriver
 
 CLASSIC = ("k", "l", "m")
@@ -22,7 +22,9 @@ NAMES = st.sampled_from([("foo", "bar"), ("foo", "bar"), ("foo",), ("bar",), ()]
 COOPERATIVE_FROM_VERSION = 1
 
 
-class TranslatorMachine(RuleBasedStateMachine):
+class TranslatorMachine(DriverMachine):
+    core: TranslatorDriver
+
     def __init__(self) -> None:
         super().__init__()
         self.core = TranslatorDriver()
@@ -133,26 +135,6 @@ class TranslatorMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["foo", "bar"]), by=st.integers(1, 2))
     def grow(self, name: str, by: int) -> None:
         self.core.grow_topic(name, by)
-
-    @rule(are_late=st.booleans())
-    def targets(self, are_late: bool) -> None:
-        """Targets come at once, or late; the oldest of those comes now."""
-        self.core.are_targets_late = are_late
-        self.core.install_late()
-
-    @rule(first=st.floats(0, 1), end=st.floats(0, 1), drops=st.integers(0, DROPS_TOMBSTONES))
-    def replay_a_compaction(self, first: float, end: float, drops: int) -> None:
-        """S14."""
-        size = len(self.core.log)
-        low, high = sorted((int(first * size), int(end * size)))
-        check_replay(self.core, low, high, drops)
-
-    @invariant()
-    def sound(self) -> None:
-        self.core.check()
-
-    def teardown(self) -> None:
-        self.core.settle()
 
 
 TestTranslatorMachine = TranslatorMachine.TestCase

@@ -41,8 +41,8 @@ from model.responses import (
 )
 from muster.assignors import embedded
 from tests.properties.core_driver import CALLER, CoreDriver, G
-from tests.sim.checkers.shadow import Place, describe_shadow, describe_shards
 from tests.support.invariants import check_group
+from tests.support.shadow import Place, describe_shadow, describe_shards
 
 ANCHOR = "z"
 """A member of the consumer protocol that stays, and with it the type of the group."""

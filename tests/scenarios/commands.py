@@ -52,10 +52,10 @@ from model.local_commands import ComputedAssignment
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
 from tests.scenarios.embedded_text import parse_said
-from tests.scenarios.imported import make_imported
 from tests.scenarios.local_text import parse_assignors, parse_computed
 from tests.scenarios.server import ScenarioServer
-from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
+from tests.support.imported_groups import make_imported
+from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class Commands:
             "import": self._import,
             "fsync": self._fsync,
             "assignor": self._assignor,
-            "hide": lambda line: self.server.rights.hide(*line.words),
-            "show": lambda line: self.server.rights.show(*line.words),
+            "hide": lambda line: self.server.hide(*line.words),
+            "show": lambda line: self.server.show(*line.words),
             "offer": lambda line: self.server.offer(*line.words),
             "withdraw": lambda line: self.server.withdraw(*line.words),
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.targets.client_assignments import Offer
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
@@ -13,33 +12,11 @@ from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionAppend, pack_latest
 from tests.sim.cluster.disk import SimDisk, Write
-from tests.sim.cluster.server import VirtualServer
+from tests.support.authorizers import Rights
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import VirtualServer
 
 Deadlines = dict[str, int]
-
-
-class Rights:
-    """Everybody may everything but what is hidden from them."""
-
-    def __init__(self) -> None:
-        self._hidden: set[tuple[str, str]] = set()
-
-    def hide(self, topic: str, principal: str) -> None:
-        self._hidden.add((principal, topic))
-
-    def show(self, topic: str, principal: str) -> None:
-        self._hidden.discard((principal, topic))
-
-    def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
-    ) -> bool:
-        return (principal, resource_name) not in self._hidden
 
 
 class ScenarioServer(VirtualServer):
@@ -58,13 +35,22 @@ class ScenarioServer(VirtualServer):
         self._deadlines: Deadlines = {}
         self._offers: dict[tuple[str, str], Offer] = {}
         self._asked: list[str] = []
-        self.rights = self.authorizer = Rights()
+        self._hidden: set[tuple[str, str]] = set()
+        self.authorizer = Rights(
+            is_denied=lambda asked: (asked.principal, asked.resource_name) in self._hidden
+        )
         super().__init__(settings=settings, store=disk)  # type: ignore[arg-type]
 
     def crash(self, survivors: int = 0) -> None:
         """The process dies; of what was not synced the first ``survivors`` writes stay."""
         self.scheduler.drop_all()
         self.store.crash(min(survivors, self.store.unsynced))
+
+    def hide(self, topic: str, principal: str) -> None:
+        self._hidden.add((principal, topic))
+
+    def show(self, topic: str, principal: str) -> None:
+        self._hidden.discard((principal, topic))
 
     def offer(self, group_id: str, member_id: str) -> None:
         """A door holds a stream of the member."""

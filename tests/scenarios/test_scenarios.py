@@ -26,7 +26,7 @@ from tests.scenarios.text import (
     format_side,
     format_transactions,
 )
-from tests.sim.cluster.server import Pending
+from tests.support.virtual.server import Pending
 
 FOLDER = Path(__file__).parent
 TEXTS = sorted(FOLDER.rglob("*.txt"))

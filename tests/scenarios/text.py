@@ -68,7 +68,7 @@ from model.responses import (
 )
 from tests.scenarios.embedded_text import format_given, format_said
 from tests.scenarios.local_text import format_local, format_local_side, format_prepared
-from tests.sim.cluster.scheduler import START_WALL_MS
+from tests.support.virtual.scheduler import START_WALL_MS
 
 NOTHING = "-"
 LONG_METADATA = 20

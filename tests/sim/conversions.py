@@ -17,8 +17,8 @@ from model.log.records import OffsetCommitKey, Record
 from model.responses import JoinGroupResponse, SyncGroupResponse
 from model.topics import TopicImage
 from tests.sim.checkers.classic_checkers import Change, decode_places
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
+from tests.support.shadow import Place
 
 Kind = Literal["upgrade", "downgrade"]
 

@@ -13,13 +13,13 @@ from model.ids import GroupId, LogPartition, TopicName, compute_log_partition
 from storage.codec.errors import CodecError
 from storage.log.fold import PartitionFold
 from tests.sim.checkers.convergence import compute_epochs, compute_unconverged, is_anything_moving
-from tests.sim.checkers.shadow import describe_shards
 from tests.sim.checkers.violations import check
-from tests.sim.cluster.server import quiet_logs
 from tests.sim.scenario import MEMBERS_MIN, SAFETY_MS, Scenario
 from tests.sim.tables import Pair, tallied_steps
 from tests.sim.world import GROUPS, World
 from tests.support.offsets import read_group_offsets
+from tests.support.shadow import describe_shards
+from tests.support.virtual.server import quiet_logs
 from tests.written import check_writers, raise_found
 
 DELIVERED_MIN = 300

@@ -38,7 +38,6 @@ from tests.sim.checkers.liveliness import Liveliness
 from tests.sim.checkers.log_checkers import DurableFacts, LogChecker
 from tests.sim.checkers.observed import ObservedRuntime
 from tests.sim.checkers.offset_model import LOG_PARTITIONS, NO_OFFSET, OffsetModel
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import Violation, check
 from tests.sim.clients.classic_client import ClassicClient
 from tests.sim.clients.client import Client
@@ -48,13 +47,14 @@ from tests.sim.cluster.disk import SimDisk, Write
 from tests.sim.cluster.door import AnswerChecker, WireDoor
 from tests.sim.cluster.network import Network
 from tests.sim.cluster.process import ServerProcess
-from tests.sim.cluster.scheduler import VirtualScheduler
-from tests.sim.cluster.server import make_topic_id
 from tests.sim.cluster.session_door import Action, Sessions, Stream, Update
 from tests.sim.conversions import STAGES, Conversion, Kind
 from tests.sim.faults import Faults
 from tests.sim.tables import Pair
 from tests.support.memory import MemoryLogStore
+from tests.support.shadow import Place
+from tests.support.virtual.scheduler import VirtualScheduler
+from tests.support.virtual.server import make_topic_id
 
 GROUPS = ("alpha", "beta")
 SIMPLE_GROUP = "simple"

@@ -1,8 +1,8 @@
 """Waiting for what nothing tells: until a condition holds, or what was waited for is said.
 
-``wait_until`` blocks its thread, ``until`` and ``until_answered`` let the loop run. What has an
-event of its own is waited for by that; what measures how long something takes, or counts that it
-never came to it, looks by itself.
+``wait_until`` and ``wait_until_answered`` block their thread, ``until`` and ``until_answered`` let
+the loop run. What has an event of its own is waited for by that; what measures how long something
+takes, or counts that it never came to it, looks by itself.
 """
 
 from __future__ import annotations
@@ -67,6 +67,23 @@ def wait_until(
     return time.monotonic() - began
 
 
+def wait_until_answered(
+    ask: Callable[[], T],
+    is_it: Callable[[T], object] = bool,
+    what: What = "",
+    within_s: float = WITHIN_S,
+    *,
+    between: Callable[[], object] = pause,
+) -> T:
+    """Asks again and again; the first answer that ``is_it``. Raises ``NotInTime`` with the last."""
+    patience = Patience(within_s)
+    while not is_it(answer := ask()):
+        if patience.is_over():
+            raise NotInTime(_describe_answer(ask, is_it, what, answer))
+        between()
+    return answer
+
+
 async def until(
     condition: Callable[[], object],
     what: What = "",
@@ -94,10 +111,16 @@ async def until_answered(
     patience = patience or Patience(WITHIN_S)
     while not is_it(answer := await ask()):
         if patience.is_over():
-            said = _describe(ask if is_it is bool else is_it, what)
-            raise NotInTime(f"{said}; the last answer is {answer}")
+            raise NotInTime(_describe_answer(ask, is_it, what, answer))
         await asyncio.sleep(pause_s)
     return answer
+
+
+def _describe_answer(
+    ask: Callable[[], Any], is_it: Callable[..., Any], what: What, answer: object
+) -> str:
+    said = _describe(ask if is_it is bool else is_it, what)
+    return f"{said}; the last answer is {answer}"
 
 
 def _describe(condition: Callable[..., Any], what: What, within_s: float | None = None) -> str:

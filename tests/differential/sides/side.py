@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gateway.codec.decoding import DecodeError
+from kio.serial.errors import SerialError
+
 from model.errors import ErrorCode
 from tests.differential.classic.classic_side import ClassicSide
 from tests.differential.classic.classic_steps import ClassicStep
@@ -87,7 +88,7 @@ class Side:
         """Delete what is in the way of others, and close."""
         for name in self.topics.list_own():
             # What a starved side leaves over is in nobody's way: the names are of this sequence.
-            with suppress(AssertionError, OSError, DecodeError):
+            with suppress(AssertionError, OSError, SerialError):
                 await admin.delete_topic(self.connection, name)
         await self.classic.end()
         self.connection.close()

@@ -35,9 +35,9 @@ from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold
 from storage.log_store import LogStore
-from tests.sim.checkers.shadow import Shadow, describe_shadow, describe_shards
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.memory import MemoryLogStore
+from tests.support.shadow import Shadow, describe_shadow, describe_shards
+from tests.support.virtual.server import CALLER, VirtualServer
 
 SETTINGS = CoordinatorSettings(assignor_inline_budget_ms=0)
 SYNC_MS, COMPUTE_MS = 7, 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,6 @@ SETTINGS = {
 PROTOCOLS = {"live-classic": "classic", "live-consumer": "consumer"}
 
 _DEADLINE_S = 30.0
-_POLL_S = 0.1
 _QUIET = {"log_level": 0}
 _NOT_YET = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -61,14 +59,20 @@ class View(NamedTuple):
 
 def wait_for_coordinator(ask: Callable[[], T]) -> T:
     """What is answered once the log is loaded; an error of another kind is raised at once."""
-    deadline = time.monotonic() + _DEADLINE_S
-    while True:
+    answers: list[T] = []
+    errors: list[KafkaException] = []
+
+    def is_answered() -> bool:
         try:
-            return ask()
+            answers.append(ask())
         except KafkaException as error:
-            if error.args[0].code() not in _NOT_YET or time.monotonic() > deadline:
+            if error.args[0].code() not in _NOT_YET:
                 raise
-            time.sleep(_POLL_S)
+            errors.append(error)
+        return bool(answers)
+
+    wait_until(is_answered, lambda: f"the log is loaded: {errors[-1]}", _DEADLINE_S)
+    return answers[0]
 
 
 def list_groups(admin: AdminClient) -> list[ConsumerGroupListing]:

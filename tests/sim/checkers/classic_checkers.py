@@ -33,8 +33,8 @@ from model.responses import ClassicHeartbeatResponse, JoinGroupResponse, SyncGro
 from model.topics import TopicImage
 from muster.assignors.embedded import MalformedProtocolError, decode_assignment, decode_subscription
 from tests.sim.checkers.liveliness import Liveliness
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
+from tests.support.shadow import Place
 
 LATE_MS = 2_000
 """What a phase may be late by."""

@@ -8,11 +8,11 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.consumer_group import ConsumerGroup, ConsumerGroupState
 from model.ids import GroupId
 from tests.sim.checkers.classic_checkers import decode_places
-from tests.sim.checkers.shadow import Place, describe_group
 from tests.sim.clients.classic_client import ClassicClient
 from tests.sim.clients.client import Client
 from tests.sim.clients.subscriptions import matches, names_in, regex_in, topics_of
 from tests.sim.world import GROUPS, World
+from tests.support.shadow import Place, describe_group
 
 Clients = dict[Any, Client]
 

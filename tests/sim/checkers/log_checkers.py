@@ -32,7 +32,9 @@ from model.log.side_records import (
 )
 from model.log.transaction_records import TransactionalOffsets
 from tests.sim.checkers.offset_log import OffsetLog
-from tests.sim.checkers.shadow import (
+from tests.sim.checkers.violations import check
+from tests.sim.cluster.disk import Write
+from tests.support.shadow import (
     Place,
     Shadow,
     ShadowGroup,
@@ -40,8 +42,6 @@ from tests.sim.checkers.shadow import (
     describe_shadow,
     describe_shards,
 )
-from tests.sim.checkers.violations import check
-from tests.sim.cluster.disk import Write
 
 Member = tuple[str, str]
 OffsetPlace = tuple[str, str, int]

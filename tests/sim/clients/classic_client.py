@@ -32,10 +32,10 @@ from model.ids import MemberId, TopicName
 from model.responses import JoinGroupResponse, SyncGroupResponse
 from muster.assignors import classic
 from muster.assignors.embedded import MalformedProtocolError
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
 from tests.sim.clients.client import CALLER, Client, Habits
 from tests.sim.cluster.network import Way
+from tests.support.shadow import Place
 
 if TYPE_CHECKING:
     from tests.sim.world import World

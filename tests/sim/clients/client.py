@@ -19,9 +19,9 @@ from model.commands import (
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
 from tests.sim.clients.subscriptions import names_in, regex_in
+from tests.support.shadow import Place
 
 if TYPE_CHECKING:
     from tests.sim.world import World

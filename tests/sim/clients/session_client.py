@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
-from tests.sim.checkers.shadow import places
 from tests.sim.clients.client import Client, Habits
 from tests.sim.cluster.network import Way
 from tests.sim.cluster.session_door import (
@@ -22,6 +21,7 @@ from tests.sim.cluster.session_door import (
     Stream,
     Update,
 )
+from tests.support.shadow import places
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -10,9 +10,9 @@ from model.commands import UNCHANGED, Command, ConsumerGroupHeartbeat, ConsumerG
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
-from tests.sim.checkers.shadow import places
 from tests.sim.clients.client import CALLER, Client, Habits
 from tests.sim.cluster.network import Way
+from tests.support.shadow import places
 
 if TYPE_CHECKING:
     from tests.sim.world import World

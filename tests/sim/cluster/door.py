@@ -44,10 +44,10 @@ from tests.sim.checkers.log_checkers import DurableFacts
 from tests.sim.checkers.observed import ObservedRuntime
 from tests.sim.checkers.offset_answers import OffsetAnswers
 from tests.sim.checkers.offset_model import OffsetModel
-from tests.sim.checkers.shadow import places
 from tests.sim.checkers.violations import check
 from tests.sim.clients.transactions import TransactionCoordinator
 from tests.sim.cluster.process import ServerProcess
+from tests.support.shadow import places
 
 PARK_MS = 500
 ANSWERED_MS = 2_000

@@ -12,8 +12,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.sim.cluster.scheduler import VirtualScheduler
 from tests.sim.faults import Faults
+from tests.support.virtual.scheduler import VirtualScheduler
 
 FAST_MS = (0, 5)
 SLOW_MEAN_MS = 400

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from tests.sim.cluster.disk import SimDisk
-from tests.sim.cluster.scheduler import VirtualScheduler
+from tests.support.virtual.scheduler import VirtualScheduler
 
 T = TypeVar("T")
 

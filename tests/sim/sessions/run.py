@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.sim.cluster.server import quiet_logs
 from tests.sim.sessions.ledger import Place
 from tests.sim.sessions.machines.patches import patched
 from tests.sim.sessions.owners import find_members
@@ -17,6 +16,7 @@ from tests.sim.sessions.scenario import FAULTS_S, Scenario
 from tests.sim.sessions.verdicts import check
 from tests.sim.sessions.world import World
 from tests.sim.tables import Pair, tallied_steps
+from tests.support.virtual.server import quiet_logs
 
 SLACK_S = 22.0
 """A machine may stand still for 12 s as the faults stop; clients wait up to 2 s between tries."""

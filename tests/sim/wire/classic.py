@@ -15,10 +15,10 @@ from model.errors import ErrorCode
 from model.ids import MemberId
 from muster.assignors import classic
 from muster.assignors.embedded import decode_assignment, decode_subscription
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
 from tests.sim.wire.frames import BEAT, JOIN, LEAVE, SYNC, make_row, row_type
 from tests.sim.wire.member import LOADING, RETRY_MS, Habits, Member
+from tests.support.shadow import Place
 
 if TYPE_CHECKING:
     from tests.sim.wire.world import WireWorld

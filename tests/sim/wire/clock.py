@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.sim.cluster.scheduler import VirtualScheduler
+from tests.support.virtual.scheduler import VirtualScheduler
 
 DRIFT = 0.01
 """The most that a client's clock gains or loses: 1 %."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.errors import ErrorCode
 from model.ids import TopicId
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
 from tests.sim.wire.frames import HEARTBEAT, make_row, row_type
 from tests.sim.wire.member import LOADING, RETRY_MS, Habits, Member
+from tests.support.shadow import Place
 
 if TYPE_CHECKING:
     from tests.sim.wire.world import WireWorld

@@ -1,4 +1,4 @@
-"""Requests and answers of the Kafka wire as bytes, by the project's own codec."""
+"""Requests and answers of simulated clients as bytes: each has the fields of its version."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import struct
 from functools import cache
 from typing import Any, Final
 
-from gateway.codec.decoding import decode
-from gateway.codec.encoding import encode
-from gateway.codec.kio_schema import compute_fields, request_type, response_type
+from gateway.codec.kio_schema import compute_fields, request_type
+from tests.support.wire.frames import frame, parse
 
 COMMIT: Final = 8
 FETCH: Final = 9
@@ -17,8 +16,6 @@ BEAT: Final = 12
 LEAVE: Final = 13
 SYNC: Final = 14
 HEARTBEAT: Final = 68
-
-_ELEMENTS_MAX: Final = 1_000_000
 
 
 @cache
@@ -47,21 +44,15 @@ def encode_request(
     entity = request_type(key, version)
     defaults = _defaults(entity)
     values = defaults | {name: value for name, value in fields.items() if name in defaults}
-    body = encode(entity, entity(**values))
-    header = struct.pack(">hhih", key, version, correlation_id, len(client_id)) + client_id
-    if entity.__header_schema__.__flexible__:
-        header += b"\x00"
-    return struct.pack(">i", len(header) + len(body)) + header + body
+    return frame(key, version, correlation_id, entity(**values), client_id.decode())
 
 
-def read_correlation_id(frame: bytes) -> int:
+def read_correlation_id(data: bytes) -> int:
     """Of an answer without its size."""
-    (correlation_id,) = struct.unpack_from(">i", frame)
+    (correlation_id,) = struct.unpack_from(">i", data)
     return int(correlation_id)
 
 
-def decode_answer(key: int, version: int, frame: bytes) -> Any:
+def decode_answer(key: int, version: int, data: bytes) -> Any:
     """The entity of an answer without its size."""
-    entity = response_type(key, version)
-    start = 5 if entity.__header_schema__.__flexible__ else 4
-    return decode(entity, frame, start, len(frame), _ELEMENTS_MAX)
+    return parse(key, version, data)[1]

@@ -13,11 +13,11 @@ from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.responses import TopicResponse
 from tests.sim.checkers.offset_model import NO_OFFSET
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
-from tests.sim.cluster.server import make_topic_id
 from tests.sim.wire.frames import COMMIT, FETCH, make_row, row_type
 from tests.sim.wire.links import Link
+from tests.support.shadow import Place
+from tests.support.virtual.server import make_topic_id
 
 if TYPE_CHECKING:
     from tests.sim.wire.member import Member

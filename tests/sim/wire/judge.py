@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from model.ids import GroupId, InstanceId, MemberId
-from tests.sim.checkers.shadow import Place
 from tests.sim.checkers.violations import check
+from tests.support.shadow import Place
 
 if TYPE_CHECKING:
     from tests.sim.wire.member import Member

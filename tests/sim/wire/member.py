@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
-from tests.sim.checkers.shadow import Place
 from tests.sim.wire.clock import TRUST, ClientClock
 from tests.sim.wire.links import Link
+from tests.support.shadow import Place
 
 if TYPE_CHECKING:
     from tests.sim.wire.world import WireWorld

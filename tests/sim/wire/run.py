@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from coordinator.runtime.topics import topic_deletion
 from tests.sim.checkers.violations import check
-from tests.sim.cluster.server import quiet_logs
 from tests.sim.run import Result
 from tests.sim.tables import tallied_steps
 from tests.sim.wire.gateway import seeded_member_ids
 from tests.sim.wire.scenario import Scenario
 from tests.sim.wire.world import WireWorld
+from tests.support.virtual.server import quiet_logs
 
 LOOK_EVERY_MS = 250
 SWEEP_EVERY_MS = 2_000

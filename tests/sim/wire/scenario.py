@@ -16,11 +16,11 @@ from model.commands import (
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import GroupId, TopicName
-from tests.sim.checkers.shadow import Place
 from tests.sim.wire.classic import COOPERATIVE, EAGER_PROTOCOLS, Classic, ClassicHabits
 from tests.sim.wire.consumer import Consumer, ConsumerHabits
 from tests.sim.wire.member import Habits, Member
 from tests.sim.wire.world import WireWorld
+from tests.support.shadow import Place
 
 GROUP = "g"
 ALL_TOPICS = ("foo", "bar")

@@ -1,6 +1,7 @@
-"""A Kafka client of the tests' own: frames, connections, one with kio as referee, and a member.
+"""A Kafka client of the tests' own: codec, frames, connections, and a member.
 
-Apart from it stay the simulator's (``tests/sim/wire``: bytes without a socket), the fuzz's
-(``tests/fuzz``: frames that are wrong inside, many at once) and the floods of ``tests/attack``,
-which send without waiting for anything.
+kio writes and reads the bytes (``codec``), so that a fault of the server's codec that is the same
+in both directions is seen. Apart from it stay the fuzz's frames, which are wrong inside
+(``tests/fuzz/wire_bytes.py``), and the floods of ``tests/attack``, which send without waiting for
+anything.
 """

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import struct
-from typing import Any
+from functools import cache
+from typing import Any, Self
+
+from kio.schema.index import api_key_map
 
 from tests.support.wire.frames import make_frame, parse
 
 COMMIT, FETCH_OFFSETS, HEARTBEAT = 8, 9, 68
 TIMEOUT_S = 60.0
+
+
+class ConnectionClosed(ConnectionError):
+    """The server closed the connection instead of answering."""
 
 
 class Client:
@@ -18,25 +26,40 @@ class Client:
     def __init__(self, address: tuple[str, int], timeout_s: float = TIMEOUT_S) -> None:
         self._socket = socket.create_connection(address, timeout_s)
         self._stream = self._socket.makefile("rb")
-        self._correlation = 0
+        self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         self._stream.close()
         self._socket.close()
 
-    def ask(self, key: int, version: int, **fields: Any) -> Any:
+    def ask(self, key: int, version: int, /, **fields: Any) -> Any:
         """Fields that are not given have their defaults. Raises ``OSError``."""
-        self._correlation += 1
-        self._socket.sendall(make_frame(key, version, correlation_id=self._correlation, **fields))
-        (size,) = struct.unpack(">i", self._read_exactly(4))
-        found, answer = parse(key, version, self._read_exactly(size))
-        assert found == self._correlation
+        self.send(key, version, **fields)
+        correlation_id, answer = self.receive(key, version)
+        assert correlation_id == self._correlation_id
         return answer
+
+    def send(self, key: int, version: int, /, **fields: Any) -> None:
+        """Send a request without waiting for the answer."""
+        self._correlation_id += 1
+        frame = make_frame(key, version, correlation_id=self._correlation_id, **fields)
+        self._socket.sendall(frame)
+
+    def receive(self, key: int, version: int) -> tuple[int, Any]:
+        """The next answer on the connection: (correlation id, entity)."""
+        (size,) = struct.unpack(">i", self._read_exactly(4))
+        return parse(key, version, self._read_exactly(size))
 
     def _read_exactly(self, size: int) -> bytes:
         data = self._stream.read(size)
         if len(data) < size:
-            raise ConnectionError("the server closed the connection within an answer")
+            raise ConnectionClosed("the server closed the connection within an answer")
         return data
 
     def commit(
@@ -64,3 +87,49 @@ class Client:
             for topic in answer.groups[0].topics
             for row in topic.partitions
         }
+
+
+class NamedClient:
+    """A ``Client`` to which APIs have names, and whose answers are dicts."""
+
+    def __init__(self, address: tuple[str, int], timeout_s: float = TIMEOUT_S) -> None:
+        self._client = Client(address, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(self, api: str, version: int, /, **fields: Any) -> dict[str, Any]:
+        """Send a request and return the answer. Raises ``ConnectionClosed``."""
+        self.send(api, version, **fields)
+        return self.receive(api, version)
+
+    def send(self, api: str, version: int, /, **fields: Any) -> None:
+        """Send a request without waiting for the answer."""
+        self._client.send(_key_of(api), version, **fields)
+
+    def receive(self, api: str, version: int) -> dict[str, Any]:
+        """The next answer on the connection."""
+        _, answer = self._client.receive(_key_of(api), version)
+        plain: dict[str, Any] = _to_plain(answer)
+        return plain
+
+
+@cache
+def _key_of(api: str) -> int:
+    (key,) = (key for key, name in api_key_map.items() if name == api)
+    return key
+
+
+def _to_plain(value: Any) -> Any:
+    """Entities as dicts, and tuples as lists."""
+    if dataclasses.is_dataclass(value):
+        return {row.name: _to_plain(getattr(value, row.name)) for row in dataclasses.fields(value)}
+    if isinstance(value, tuple):
+        return [_to_plain(item) for item in value]
+    return value

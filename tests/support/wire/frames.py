@@ -1,4 +1,4 @@
-"""Requests and answers as bytes, by the project's own codec, from plain values."""
+"""Requests and answers as bytes, from plain values: names of fields, no entities."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.codec.decoding import decode
-from gateway.codec.encoding import encode
-from gateway.codec.kio_schema import compute_fields, request_type, response_type
+from kio.serial import entity_reader
 
-_ELEMENTS_MAX = 10_000_000
+from gateway.codec.kio_schema import compute_fields, request_type, response_type
+from tests.support.wire.codec import decode, encode
 
 
 def make_entity(target: Any, values: Mapping[str, Any]) -> Any:
@@ -45,12 +44,18 @@ def make_request(key: int, version: int, /, **fields: Any) -> Any:
 def frame(key: int, version: int, correlation_id: int, request: Any, client_id: str = "c") -> bytes:
     """A whole request: size, header, body. ``request`` is an entity or the bytes of a body."""
     target = request_type(key, version)
+    header = target.__header_schema__
+    values = {
+        "request_api_key": key,
+        "request_api_version": version,
+        "correlation_id": correlation_id,
+        "client_id": client_id,
+    }
+    names = {row.name for row in compute_fields(header)}
+    made = header(**{name: value for name, value in values.items() if name in names})
     body = request if isinstance(request, bytes) else encode(target, request)
-    name = client_id.encode()
-    header = struct.pack(">hhih", key, version, correlation_id, len(name)) + name
-    if target.__header_schema__.__flexible__:
-        header += b"\x00"
-    return struct.pack(">i", len(header) + len(body)) + header + body
+    data = encode(header, made) + body
+    return struct.pack(">i", len(data)) + data
 
 
 def make_frame(key: int, version: int, /, *, correlation_id: int = 1, **fields: Any) -> bytes:
@@ -61,6 +66,5 @@ def make_frame(key: int, version: int, /, *, correlation_id: int = 1, **fields: 
 def parse(key: int, version: int, data: bytes) -> tuple[int, Any]:
     """(correlation id, entity) of an answer without its size."""
     target = response_type(key, version)
-    pos = 5 if target.__header_schema__.__flexible__ else 4
-    entity = decode(target, data, pos, len(data), _ELEMENTS_MAX)
-    return struct.unpack_from(">i", data)[0], entity
+    header, start = entity_reader(target.__header_schema__)(data, 0)
+    return int(header.correlation_id), decode(target, data, start)

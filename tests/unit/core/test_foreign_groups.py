@@ -17,8 +17,8 @@ from model.log import streams_records as streams
 from model.log.records import Record, RecordKey, RecordType, UnknownKey, UnknownValue
 from model.topics import TopicImage
 from storage.codec.foreign_schemas import FOREIGN_SCHEMAS
-from tests.scenarios.imported import make_imported
-from tests.sim.checkers.shadow import Shadow, describe_shadow, describe_shards
+from tests.support.imported_groups import make_imported
+from tests.support.shadow import Shadow, describe_shadow, describe_shards
 
 STREAMS = {"epoch": "3", "target": "3", "members": "a@3,b@3"}
 SHARE = {"epoch": "3", "members": "a,b"}

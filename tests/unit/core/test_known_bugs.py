@@ -7,7 +7,7 @@ import pytest
 from model.commands import INTERNAL, ConsumerGroupLeave, CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id
+from tests.support.virtual.server import CALLER, VirtualServer, error_name, make_topic_id
 
 OUT_OF_LINE = CoordinatorSettings(assignor_inline_budget_ms=0)
 

@@ -17,7 +17,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.responses import Done, ListGroupsResponse, OffsetCommitResponse, OffsetFetchResponse
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name
+from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")
 PRODUCER = ProducerId(7)

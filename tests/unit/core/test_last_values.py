@@ -21,7 +21,7 @@ from model.log.records import (
     Record,
 )
 from model.responses import JoinGroupResponse
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 LAST = (1 << 31) - 1

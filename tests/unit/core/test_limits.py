@@ -14,7 +14,7 @@ from muster.assignors.embedded import (
     encode_subscription,
 )
 from muster.assignors.embedded.fields import Reader
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name
+from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 
 @pytest.mark.parametrize("group", ["g" * 40_000, "ü" * 20_000])

@@ -16,7 +16,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, InstanceId, MemberId
 from model.responses import JoinGroupResponse
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name
+from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")
 SETTINGS = CoordinatorSettings(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from coordinator.runtime.members.missed_answers import TOLD_AGAIN_MAX
 from model.log.records import MemberState
 from model.responses import ConsumerGroupHeartbeatResponse
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 
 
 def missed() -> VirtualServer:

@@ -8,8 +8,8 @@ from coordinator.core.consumer.pending_changes import compute_members_in_transit
 from model.ids import GroupId, MemberId
 from model.log.records import MemberState
 from tests.properties.core_driver import CoreDriver, G
-from tests.sim.cluster.server import VirtualServer
 from tests.support.targets_in_threads import never_quick
+from tests.support.virtual.server import VirtualServer
 
 
 def settled() -> VirtualServer:

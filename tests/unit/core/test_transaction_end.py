@@ -6,7 +6,7 @@ from model.commands import EndTransaction, TopicOffsets, TxnOffsetCommit, WriteT
 from model.ids import GroupId, ProducerId, TopicName
 from model.log.commit_records import PartitionOffset
 from model.responses import Done, OffsetCommitResponse
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name
+from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")
 PRODUCER = ProducerId(7)

@@ -105,32 +105,6 @@ async def run_rig(
         await runtime.stop()
 
 
-def join(group: str, member: str, topics: tuple[str, ...], **fields: Any) -> dict[str, Any]:
-    """The fields of a heartbeat that joins."""
-    return {
-        "group_id": group,
-        "member_id": member,
-        "member_epoch": 0,
-        "rebalance_timeout": 300_000,
-        "subscribed_topic_names": topics,
-        "topic_partitions": (),
-        **fields,
-    }
-
-
-def beat(group: str, member: str, epoch: int, **fields: Any) -> dict[str, Any]:
-    """The fields of a heartbeat that reports nothing new."""
-    return {
-        "group_id": group,
-        "member_id": member,
-        "member_epoch": epoch,
-        "rebalance_timeout": -1,
-        "subscribed_topic_names": None,
-        "topic_partitions": None,
-        **fields,
-    }
-
-
 def with_settings(**changes: Any) -> GatewaySettings:
     """Settings with some changed."""
     return replace(GatewaySettings(), **changes)

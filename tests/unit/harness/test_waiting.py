@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.waiting import NotInTime, Patience, until, until_answered, wait_until
+from tests.support.waiting import (
+    NotInTime,
+    Patience,
+    until,
+    until_answered,
+    wait_until,
+    wait_until_answered,
+)
 
 never: list[str] = []
 
@@ -44,6 +51,9 @@ async def test_the_last_answer_is_said() -> None:
     with pytest.raises(NotInTime, match="rain; the last answer is 7"):
         await until_answered(ask_in_vain, lambda _: False, "rain", patience=Patience(0))
     assert await until_answered(ask_in_vain) == 7
+    with pytest.raises(NotInTime, match="rain; the last answer is 7"):
+        wait_until_answered(lambda: 7, lambda _: False, "rain", 0, between=do_nothing)
+    assert wait_until_answered(lambda: 7) == 7
 
 
 def test_a_blocking_wait_says_what_it_waited_for() -> None:

@@ -9,7 +9,7 @@ from model.ids import LogPartition
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.errors import CodecError
 from storage.log_store import pack_latest
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 from tests.unit.runtime.commands.committer import Committer
 from tests.written import raise_found
 

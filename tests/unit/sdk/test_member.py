@@ -11,7 +11,7 @@ import pytest
 import muster
 from muster.connection import shared_clients
 from muster.membership import Partitions
-from tests.support.waiting import until
+from tests.support.waiting import until, until_answered
 from tests.unit.sdk.watcher import Hold, Ledger, Watcher
 from tests.unit.service.session_client import SessionClient
 from tests.unit.service.stand import Stand, running_stand
@@ -473,9 +473,7 @@ async def test_a_static_member_that_does_not_poll_is_away(stand: Stand) -> None:
     async with make_member(stand, ledger, **options) as member:
         await until(lambda: member.poll() == ALL)
         await until(lambda: member.assignment == frozenset())
-        async with asyncio.timeout(30):
-            while await epochs(stand) != [-2]:  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.01)
+        await until_answered(lambda: epochs(stand), lambda found: found == [-2])
         await until(lambda: member.poll() == ALL)
 
 

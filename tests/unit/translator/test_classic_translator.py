@@ -22,7 +22,7 @@ from model.log.records import (
 )
 from model.topics import Topic, TopicImage, compute_image_with
 from muster.assignors import embedded
-from tests.sim.cluster.server import make_topic_id
+from tests.support.virtual.server import make_topic_id
 from translator.mapping import (
     compute_metadata,
     compute_owned,

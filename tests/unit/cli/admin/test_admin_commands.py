@@ -29,7 +29,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from muster.v1 import admin_pb2
-from tests.scenarios.imported import make_imported
+from tests.support.imported_groups import make_imported
 from tests.support.memory import MemoryLogStore
 
 CALLER = Caller("User:ANONYMOUS", "client-7", "/127.0.0.1")

@@ -34,7 +34,7 @@ from muster.assignors import embedded
 from storage.codec.record_codec import decode_value, encode_key
 from storage.log_store import LogStore
 from storage.rocks.rocks_opening import open_store
-from tests.sim.cluster.scheduler import VirtualScheduler
+from tests.support.virtual.scheduler import VirtualScheduler
 from tests.unit.cli.admin.test_admin_commands import CALLER, Result, Server, invoke, server
 from tests.unit.cli.admin.test_group_administration import commit, list_offsets
 

@@ -24,6 +24,7 @@ from gateway.connection.listening import compute_accepted
 from storage.rocks.rocks_options import compute_open_files_max
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
+from tests.support.waiting import wait_until
 from tests.support.wire.frames import frame, make_request
 
 SET = Doors(20_000, 10_000, 256)
@@ -86,7 +87,6 @@ def is_served(address: tuple[str, int]) -> bool:
             client.sendall(frame(VERSIONS, 0, 7, make_request(VERSIONS, 0)))
             return client.recv(8)[4:] == (7).to_bytes(4, "big")
     except ConnectionError:
-        time.sleep(0.05)
         return False
 
 
@@ -105,7 +105,7 @@ def test_more_idle_connections_than_descriptors_do_not_end_the_server(tmp_path: 
             time.sleep(0.02)
         for each in idle:
             each.close()
-        assert any(is_served(server.address("kafka")) for _ in range(100))
+        wait_until(lambda: is_served(server.address("kafka")))
         assert server.terminate() == 0
     assert "lowered max.connections 20000 to" in server.output()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)

@@ -29,7 +29,7 @@ from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from tests.groups import CHECKOUT
-from tests.scenarios.imported import make_imported
+from tests.support.imported_groups import make_imported
 from tests.support.memory import MemoryLogStore
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")

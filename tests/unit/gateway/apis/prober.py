@@ -8,7 +8,7 @@ from typing import Any
 from storage.codec.batches import read_batch_header
 from storage.codec.errors import CodecError
 from tests.support.waiting import wait_until
-from tests.support.wire.referee import ConnectionClosed, RefereedClient
+from tests.support.wire.blocking import ConnectionClosed, NamedClient
 
 UNKNOWN_ID = b"x" * 16
 ANSWER_IN_TIME_S = 30.0
@@ -23,7 +23,7 @@ class Prober:
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
-        self._client = RefereedClient(host, port)
+        self._client = NamedClient(self._address)
         self.ids: dict[str, bytes] = {}
 
     def ask(self, api: str, version: int, /, **fields: Any) -> Any:
@@ -31,7 +31,7 @@ class Prober:
             answer = self._client.ask(api, version, **fields)
         except ConnectionClosed:
             self._client.close()
-            self._client = RefereedClient(*self._address)
+            self._client = NamedClient(self._address)
             return "closed"
         return self._normalise(answer)
 

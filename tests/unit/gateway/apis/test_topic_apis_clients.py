@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.memory import MemoryLogStore
+from tests.support.waiting import wait_until
 from tests.unit.gateway.apis.topics_rig import run, run_topics
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -48,14 +48,21 @@ def consume(bootstrap: str, topic: str, count: int, offset: int = 0) -> list[tup
         }
     )
     found: list[tuple[int, bytes]] = []
+
+    def poll() -> None:
+        message = consumer.poll(0.2)
+        if message is not None:
+            assert message.error() is None, message.error()
+            found.append((message.offset(), message.value()))
+
     try:
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, offset)])
-        deadline = time.monotonic() + DEADLINE_S
-        while len(found) < count and time.monotonic() < deadline:
-            message = consumer.poll(0.2)
-            if message is not None:
-                assert message.error() is None, message.error()
-                found.append((message.offset(), message.value()))
+        wait_until(
+            lambda: len(found) >= count,
+            lambda: f"{count} records are read, not {len(found)}",
+            DEADLINE_S,
+            between=poll,
+        )
         return found
     finally:
         consumer.close()

@@ -7,9 +7,9 @@ that they hold.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+from tests.support.waiting import wait_until_answered
 from tests.unit.gateway.apis.prober import ANSWER_IN_TIME_S, UNKNOWN_ID, Probe, Prober, topic
 from tests.unit.gateway.apis.record_probes import (
     fetch_probes,
@@ -163,18 +163,18 @@ def init(version: int, transactional_id: str | None = None, **fields: int) -> Pr
     """InitProducerId, asked again while Kafka's own store of producer ids loads."""
 
     def probe(prober: Prober) -> Any:
-        deadline = time.monotonic() + ANSWER_IN_TIME_S
-        while True:
-            answer = prober.ask(
+        return wait_until_answered(
+            lambda: prober.ask(
                 "init_producer_id",
                 version,
                 transactional_id=transactional_id,
                 transaction_timeout=1_000,
                 **fields,
-            )
-            if answer == "closed" or answer["error_code"] != 14 or time.monotonic() > deadline:
-                return answer
-            time.sleep(0.02)
+            ),
+            lambda answer: answer == "closed" or answer["error_code"] != 14,
+            "producer ids are loaded",
+            ANSWER_IN_TIME_S,
+        )
 
     return probe
 

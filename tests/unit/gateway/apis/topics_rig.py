@@ -30,7 +30,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
 from storage.log_store import LogStore
 from tests.support.memory import MemoryLogStore
-from tests.support.wire.referee import RefereedClient
+from tests.support.wire.blocking import NamedClient
 
 TOPIC_APIS = (
     k00_produce.API,
@@ -67,9 +67,9 @@ class TopicsRig:
         await self.runtime.call(CreateTopic(INTERNAL, TopicName(name), topic_id, partitions))
         return topic_id
 
-    def connect(self) -> RefereedClient:
+    def connect(self) -> NamedClient:
         """A blocking client: use it within ``run``."""
-        return RefereedClient("127.0.0.1", self.port)
+        return NamedClient(("127.0.0.1", self.port))
 
     async def ask(self, api: str, version: int, /, **fields: Any) -> dict[str, Any]:
         """One request on a connection of its own."""

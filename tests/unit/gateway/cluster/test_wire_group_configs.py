@@ -5,7 +5,6 @@ The codes and messages are those that a Kafka 4.3.0 gave to the same requests.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +13,10 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from tests.support.waiting import until
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig
+from tests.support.wire.fields import beat, join
+from tests.unit.gateway.wire_rig import Rig, run_rig
 from tests.unit.gateway.wire_steps import CONFIGS, HEARTBEAT, UNPARKED, member_of
 
 ALTER, LIST_RESOURCES = 44, 74
@@ -327,16 +328,11 @@ async def test_a_session_timeout_holds_from_the_next_heartbeat_on() -> None:
         await member_of(client, "other")
         assert await alter_one(client, (SESSION, SET, "100")) == OK
         assert (await client.ask(HEARTBEAT, 1, **beat("g", "m", epoch))).error_code == 0
-        assert await count_members(rig, {"g": 0, "other": 1})
+        await until(lambda: count_members(rig) == {"g": 0, "other": 1})
 
 
-async def count_members(rig: Rig, expected: dict[str, int]) -> bool:
-    """Whether the groups reach this number of members."""
-    for _ in range(200):
-        if {group.group_id: group.member_count for group in rig.runtime.groups()} == expected:
-            return True
-        await asyncio.sleep(0.02)
-    return False
+def count_members(rig: Rig) -> dict[str, int]:
+    return {group.group_id: group.member_count for group in rig.runtime.groups()}
 
 
 async def test_a_group_of_its_own_size_and_assignor() -> None:

@@ -28,9 +28,10 @@ from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold
 from tests.support.memory import MemoryLogStore
 from tests.support.waiting import until
+from tests.support.wire.fields import join
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import join, topic_id_of, with_settings
+from tests.unit.gateway.wire_rig import topic_id_of, with_settings
 from tests.unit.gateway.wire_steps import COMMIT, FETCH, HEARTBEAT, VERSIONS, commit_topics
 
 STEPS = 150

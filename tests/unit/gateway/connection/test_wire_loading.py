@@ -7,7 +7,8 @@ import pytest
 from coordinator.runtime.loading.loading import Loading
 from model.errors import ErrorCode
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig
+from tests.support.wire.fields import beat, join
+from tests.unit.gateway.wire_rig import Rig, run_rig
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,

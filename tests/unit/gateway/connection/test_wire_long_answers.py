@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway import long_answers
 from gateway.api import Api, RequestContext
@@ -16,6 +15,7 @@ from gateway.codec.encoding import encode
 from gateway.codec.kio_schema import request_schema, response_schema, response_type
 from gateway.long_answers import LongAnswer, reply_in_slices
 from gateway.topics.topic_catalogue import PartitionLeader
+from tests.support.authorizers import Rights
 from tests.support.wire.connection import Connection
 from tests.unit.gateway.wire_door import Gateway
 from tests.unit.gateway.wire_rig import Rig, run_rig, with_settings
@@ -52,23 +52,6 @@ class CountedTurns:
                 yield
 
         monkeypatch.setattr(LongAnswer, "rest", note)
-
-
-class Hides:
-    """Allows everything, except to describe one topic."""
-
-    def __init__(self, hidden: str) -> None:
-        self._hidden = hidden
-
-    def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
-    ) -> bool:
-        return resource_name != self._hidden
 
 
 async def ask_raw(client: Connection, key: int, version: int, /, **fields: Any) -> bytes:
@@ -121,8 +104,9 @@ async def test_an_answer_is_the_same_in_slices_and_at_once(monkeypatch: pytest.M
 
 
 async def test_what_a_caller_may_see_is_found_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    rights = Rights(is_denied=lambda asked: asked.resource_name == "secret")
     async with (
-        run_rig(with_settings(gateway_park_ms=0), authorizer=Hides("secret")) as rig,
+        run_rig(with_settings(gateway_park_ms=0), authorizer=rights) as rig,
         await rig.connect() as client,
     ):
         await rig.create_topic("t", ROWS)

@@ -19,8 +19,9 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from muster.assignors import embedded
 from tests.support.wire.connection import PATIENCE_S, Connection
-from tests.unit.gateway.wire_rig import Rig, beat, run_rig
-from tests.unit.gateway.wire_rig import join as join_consumers
+from tests.support.wire.fields import beat
+from tests.support.wire.fields import join as join_consumers
+from tests.unit.gateway.wire_rig import Rig, run_rig
 from tests.unit.gateway.wire_steps import HEARTBEAT as CONSUMER_HEARTBEAT
 from tests.unit.gateway.wire_steps import VERSIONS
 

@@ -19,7 +19,8 @@ from model.classic_commands import PROTOCOLS_MAX
 from model.commands import COMMIT_PARTITIONS_MAX
 from model.errors import ErrorCode
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import Rig, beat, join, run_rig, with_settings
+from tests.support.wire.fields import beat, join
+from tests.unit.gateway.wire_rig import Rig, run_rig, with_settings
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,

@@ -9,9 +9,10 @@ import pytest
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
+from tests.support.authorizers import Rights
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.groups.test_wire_rights import Rules
-from tests.unit.gateway.wire_rig import beat, run_rig
+from tests.support.wire.fields import beat
+from tests.unit.gateway.wire_rig import run_rig
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     HEARTBEAT,
@@ -123,10 +124,10 @@ async def test_offsets_are_deleted_each_for_itself() -> None:
 
 
 async def test_who_may_delete() -> None:
-    rules = Rules(
+    rights = Rights(
         (Operation.DELETE, ResourceType.GROUP, "kept"), (Operation.READ, ResourceType.TOPIC, "u")
     )
-    async with run_rig(authorizer=rules) as rig, await rig.connect() as client:
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 2)
         await commit(client, "g", "t")
         await commit(client, "kept", "t")

@@ -12,10 +12,11 @@ from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId
-from tests.scenarios.imported import make_imported
-from tests.support.waiting import until
+from tests.support.imported_groups import make_imported
+from tests.support.waiting import until, until_answered
+from tests.support.wire.fields import beat, join
 from tests.unit.gateway.fake_coordinator import VirtualClock
-from tests.unit.gateway.wire_rig import beat, join, run_rig, topic_id_of
+from tests.unit.gateway.wire_rig import run_rig, topic_id_of
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
@@ -97,11 +98,10 @@ async def test_member_that_only_repeats_itself_is_kept_alive() -> None:
         for _ in range(16):
             assert (await client.ask(HEARTBEAT, 1, **beat("g", "m", epoch))).error_code == 0
             await asyncio.sleep(0.05)
-        for _ in range(100):
-            await asyncio.sleep(0.05)
-            groups = await client.ask(DESCRIBE, 1, group_ids=("g",))
-            if not groups.groups[0].members:
-                break
+        await until_answered(
+            lambda: client.ask(DESCRIBE, 1, group_ids=("g",)),
+            lambda answer: not answer.groups[0].members,
+        )
         answer = await client.ask(HEARTBEAT, 1, **beat("g", "m", epoch))
         assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import beat, join, run_rig, topic_id_of
+from tests.support.authorizers import Rights
+from tests.support.wire.fields import beat, join
+from tests.unit.gateway.wire_rig import run_rig, topic_id_of
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     CONFIGS,
@@ -23,26 +25,6 @@ from tests.unit.gateway.wire_steps import (
     member_of,
 )
 
-
-class Rules:
-    """Allows everything but what is denied: (operation, type, name)."""
-
-    def __init__(self, *denied: tuple[Operation, ResourceType, str]) -> None:
-        self.denied = set(denied)
-        self.asked: list[tuple[str, str]] = []
-
-    def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
-    ) -> bool:
-        self.asked.append((principal, host))
-        return (operation, resource_type, resource_name) not in self.denied
-
-
 GROUP_READ = (Operation.READ, ResourceType.GROUP, "g")
 GROUP_DESCRIBE = (Operation.DESCRIBE, ResourceType.GROUP, "g")
 TOPIC_READ = (Operation.READ, ResourceType.TOPIC, "t")
@@ -53,34 +35,34 @@ NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 async def test_who_asks_is_the_anonymous_user_from_its_host() -> None:
-    rules = Rules()
-    async with run_rig(authorizer=rules) as rig, await rig.connect() as client:
+    rights = Rights()
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
         await client.ask(FIND, 0, key="g")
-    assert set(rules.asked) == {("User:ANONYMOUS", "/127.0.0.1")}
+    assert {asked[:2] for asked in rights.asked} == {("User:ANONYMOUS", "/127.0.0.1")}
 
 
 async def test_heartbeat_needs_the_group_and_every_topic_named() -> None:
-    rules = Rules(GROUP_READ)
-    async with run_rig(UNPARKED, authorizer=rules) as rig, await rig.connect() as client:
+    rights = Rights(GROUP_READ)
+    async with run_rig(UNPARKED, authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
         answer = await client.ask(HEARTBEAT, 1, **join("g", "m", ("t",)))
         assert answer.error_code == NO_GROUP
-        rules.denied = {TOPIC_DESCRIBE}
+        rights.denied = {TOPIC_DESCRIBE}
         answer = await client.ask(HEARTBEAT, 1, **join("g", "m", ("u", "t")))
         assert answer.error_code == NO_TOPIC
         assert (await client.ask(LIST, 5)).groups == (), "nothing was changed"
-        rules.denied = set()
+        rights.denied = set()
         epoch = await member_of(client, "g")
         for _ in range(3):
             assert (await client.ask(HEARTBEAT, 1, **beat("g", "m", epoch))).error_code == 0
-        rules.denied = {GROUP_READ}
+        rights.denied = {GROUP_READ}
         answer = await client.ask(HEARTBEAT, 1, **beat("g", "m", epoch))
         assert answer.error_code == NO_GROUP, "also where the answer was kept"
 
 
 async def test_commit_needs_the_group_and_each_topic_for_itself() -> None:
-    rules = Rules(GROUP_READ)
-    async with run_rig(authorizer=rules) as rig, await rig.connect() as client:
+    rights = Rights(GROUP_READ)
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
         await rig.create_topic("u", 1)
         for version in range(2, 11):
@@ -94,16 +76,16 @@ async def test_commit_needs_the_group_and_each_topic_for_itself() -> None:
                 "generation_id_or_member_epoch": -1,
                 "topics": topics,
             }
-            rules.denied = {GROUP_READ}
+            rights.denied = {GROUP_READ}
             assert commit_codes(await client.ask(COMMIT, version, **fields)) == [NO_GROUP] * 3
-            rules.denied = {TOPIC_READ}
+            rights.denied = {TOPIC_READ}
             assert commit_codes(await client.ask(COMMIT, version, **fields)) == [0, NO_TOPIC, 0]
         assert (await fetch(client, 9, "g"))["rows"][0][0] == -1, "nothing was written for it"
 
 
 async def test_fetch_needs_the_group_and_hides_topics() -> None:
-    rules = Rules()
-    async with run_rig(authorizer=rules) as rig, await rig.connect() as client:
+    rights = Rights()
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 2)
         await rig.create_topic("u", 2)
         for name in ("t", "u"):
@@ -114,14 +96,14 @@ async def test_fetch_needs_the_group_and_hides_topics() -> None:
                 generation_id_or_member_epoch=-1,
                 topics=commit_topics(9, name, {0: (5, "")}),
             )
-        rules.denied = {GROUP_DESCRIBE}
+        rights.denied = {GROUP_DESCRIBE}
         for version in range(1, 11):
             found = await fetch(client, version, "g")
             if version == 1:
                 assert {row[3] for row in found["rows"].values()} == {NO_GROUP}
             else:
                 assert found == {"error": NO_GROUP, "rows": {}}
-        rules.denied = {TOPIC_DESCRIBE}
+        rights.denied = {TOPIC_DESCRIBE}
         for version in range(1, 11):
             found = await fetch(client, version, "g")
             assert found["error"] == 0
@@ -133,13 +115,13 @@ async def test_fetch_needs_the_group_and_hides_topics() -> None:
 
 
 async def test_list_and_describe_hide_what_may_not_be_described() -> None:
-    rules = Rules()
-    async with run_rig(UNPARKED, authorizer=rules) as rig, await rig.connect() as client:
+    rights = Rights()
+    async with run_rig(UNPARKED, authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
         await member_of(client, "g")
-        rules.denied = {GROUP_DESCRIBE}
+        rights.denied = {GROUP_DESCRIBE}
         assert len((await client.ask(LIST, 5)).groups) == 1, "who may describe the cluster sees all"
-        rules.denied = {GROUP_DESCRIBE, CLUSTER_DESCRIBE}
+        rights.denied = {GROUP_DESCRIBE, CLUSTER_DESCRIBE}
         assert (await client.ask(LIST, 5)).groups == ()
         answer = await client.ask(DESCRIBE, 1, group_ids=("g",))
         assert (answer.groups[0].error_code, answer.groups[0].members) == (NO_GROUP, ())
@@ -147,14 +129,14 @@ async def test_list_and_describe_hide_what_may_not_be_described() -> None:
         assert answer.groups[0].error_code == NO_GROUP
         answer = await client.ask(FIND, 6, coordinator_keys=("g",))
         assert (answer.coordinators[0].error_code, answer.coordinators[0].node_id) == (NO_GROUP, -1)
-        rules.denied = {TOPIC_DESCRIBE}
+        rights.denied = {TOPIC_DESCRIBE}
         answer = await client.ask(DESCRIBE, 1, group_ids=("g",))
         assert (answer.groups[0].error_code, answer.groups[0].members) == (NO_TOPIC, ())
 
 
 async def test_metadata_hides_topics() -> None:
-    rules = Rules(TOPIC_DESCRIBE)
-    async with run_rig(authorizer=rules) as rig, await rig.connect() as client:
+    rights = Rights(TOPIC_DESCRIBE)
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
         topic = request_schema(METADATA, 12).MetadataRequestTopic
         names = (topic(name="t", topic_id=None), topic(name="absent", topic_id=None))
@@ -171,13 +153,13 @@ async def test_metadata_hides_topics() -> None:
 
 async def test_configs_need_describe_configs() -> None:
     operation = Operation.DESCRIBE_CONFIGS
-    rules = Rules(
+    rights = Rights(
         (operation, ResourceType.CLUSTER, "kafka-cluster"),
         (operation, ResourceType.TOPIC, "t"),
         (operation, ResourceType.GROUP, "g"),
     )
     wire = request_schema(CONFIGS, 4)
-    async with run_rig(authorizer=rules) as rig, await rig.connect() as client:
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
         asked = tuple(
             wire.DescribeConfigsResource(
                 resource_type=kind, resource_name=name, configuration_keys=None
@@ -190,8 +172,8 @@ async def test_configs_need_describe_configs() -> None:
 
 
 async def test_a_pattern_brings_only_topics_that_may_be_described() -> None:
-    rules = Rules(TOPIC_DESCRIBE)
-    async with run_rig(UNPARKED, authorizer=rules) as rig, await rig.connect() as client:
+    rights = Rights(TOPIC_DESCRIBE)
+    async with run_rig(UNPARKED, authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 1)
         await rig.create_topic("t2", 1)
         pattern = join("g", "m", (), subscribed_topic_regex="t.*")

@@ -9,7 +9,8 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import beat, join, run_rig
+from tests.support.wire.fields import beat, join
+from tests.unit.gateway.wire_rig import run_rig
 from tests.unit.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,

@@ -13,6 +13,8 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from muster.assignors import embedded
 from tests.support.waiting import until
 from tests.support.wire.connection import Connection
+from tests.support.wire.fields import beat as consumer_beat
+from tests.support.wire.fields import join as consumer_join
 from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.groups.test_wire_classic_groups import (
     HEARTBEAT,
@@ -26,8 +28,6 @@ from tests.unit.gateway.groups.test_wire_classic_groups import (
 )
 from tests.unit.gateway.wire_rig import HEARTBEAT as CONSUMER_HEARTBEAT
 from tests.unit.gateway.wire_rig import Rig, run_rig
-from tests.unit.gateway.wire_rig import beat as consumer_beat
-from tests.unit.gateway.wire_rig import join as consumer_join
 from tests.unit.gateway.wire_steps import DESCRIBE, UNPARKED
 
 SUBSCRIPTION = embedded.encode_subscription(embedded.make_subscription(["t"]))

@@ -14,10 +14,12 @@ from model.commands import ConsumerGroupHeartbeat
 from model.errors import ErrorCode, UnknownMemberId
 from model.ids import TopicId
 from model.log.records import TopicPartitions
+from tests.support.authorizers import Rights
+from tests.support.wire.fields import beat, join
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.fake_coordinator import answer_of
 from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import beat, join, with_settings
+from tests.unit.gateway.wire_rig import with_settings
 
 HEARTBEAT = 68
 REST_MS = 550
@@ -383,20 +385,15 @@ def test_answer_is_kept_only_if_nothing_happened_meanwhile() -> None:
 
 
 def test_revoked_right_ends_the_use_of_the_kept_answer() -> None:
-    class Revocable:
-        allowed = True
-
-        def authorize(self, *question: Any) -> bool:
-            assert question[2:] == (Operation.READ, ResourceType.GROUP, "g")
-            return self.allowed
-
-    authorizer = Revocable()
-    door = Gateway(authorizer=authorizer).connect()
+    right = (Operation.READ, ResourceType.GROUP, "g")
+    rights = Rights()
+    door = Gateway(authorizer=rights).connect()
     bring_to_rest(door)
-    authorizer.allowed = False
+    rights.denied.add(right)
     door.request(HEARTBEAT, 1, 77, **beat("g", "m", 5))
     [(_, answer)] = door.answers(HEARTBEAT, 1)
     assert answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert {asked[2:] for asked in rights.asked} == {right}
 
 
 def test_leave_forgets_the_member(door: Door) -> None:

@@ -10,9 +10,9 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from model.ids import GroupId
+from tests.support.authorizers import Rights
 from tests.support.wire.connection import Connection
 from tests.unit.gateway.groups.test_wire_deletion import delete_groups, list_groups
-from tests.unit.gateway.groups.test_wire_rights import Rules
 from tests.unit.gateway.wire_rig import Rig, run_rig
 from tests.unit.gateway.wire_steps import FIND, UNPARKED, fetch, member_of
 
@@ -196,14 +196,14 @@ async def test_markers_of_what_is_not_here() -> None:
 
 
 async def test_rights_of_transactions() -> None:
-    rules = Rules(
+    rights = Rights(
         (Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "denied"),
         (Operation.READ, ResourceType.GROUP, "secret"),
         (Operation.READ, ResourceType.TOPIC, "u"),
         (Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster"),
         (Operation.ALTER, ResourceType.CLUSTER, "kafka-cluster"),
     )
-    async with run_rig(authorizer=rules) as rig, await rig.connect() as client:
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
         await rig.create_topic("t", 2)
         await rig.create_topic("u", 2)
         assert await commit(client, 5, transactional_id="denied") == [53] * 3
@@ -211,7 +211,7 @@ async def test_rights_of_transactions() -> None:
         assert await commit(client, 5, topic="u") == [29] * 3
         place = partition_of(rig)
         assert await write_markers(client, (place,)) == [(PRODUCER, OFFSETS, place, 31)]
-        rules.denied.discard((Operation.ALTER, ResourceType.CLUSTER, "kafka-cluster"))
+        rights.denied.discard((Operation.ALTER, ResourceType.CLUSTER, "kafka-cluster"))
         assert await write_markers(client, (place,)) == [(PRODUCER, OFFSETS, place, 0)]
 
 

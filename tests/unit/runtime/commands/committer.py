@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.log.commit_records import OffsetColumns
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 
 
 class Committer:

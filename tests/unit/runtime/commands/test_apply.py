@@ -33,7 +33,7 @@ from model.commands import (
 )
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
-from tests.sim.cluster.server import CALLER, ProcessEnded, VirtualServer, error_name
+from tests.support.virtual.server import CALLER, ProcessEnded, VirtualServer, error_name
 from tests.unit.runtime.commands.committer import Committer
 
 G = GroupId("g")

@@ -12,7 +12,7 @@ from model.commands import JoinGroup, JoinProtocol, LeaveGroup, LeavingMember, S
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, InstanceId, MemberId
 from model.responses import JoinGroupResponse
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 PROTOCOLS = (JoinProtocol("own", b""),)

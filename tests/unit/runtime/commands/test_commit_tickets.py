@@ -12,7 +12,7 @@ from model.commands import (
 )
 from model.ids import GroupId, MemberId
 from model.responses import ClassicHeartbeatResponse, JoinGroupResponse
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 from tests.unit.runtime.commands.committer import Committer
 
 

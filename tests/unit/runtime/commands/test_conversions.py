@@ -31,7 +31,7 @@ from model.ids import GroupId, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from muster.assignors import embedded
 from storage.codec.batches import decode_batch
-from tests.sim.cluster.server import CALLER, Pending, VirtualServer
+from tests.support.virtual.server import CALLER, Pending, VirtualServer
 
 G = GroupId("g")
 MEMBERS = [MemberId(f"m{number}") for number in range(9)]

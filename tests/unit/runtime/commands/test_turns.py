@@ -12,7 +12,7 @@ from coordinator.runtime.commands.command_turns import Turns
 from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave, ReconcileMember
 from model.errors import UnknownServerError
 from model.ids import GroupId, MemberId
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.virtual.server import CALLER, VirtualServer
 
 
 @pytest.fixture

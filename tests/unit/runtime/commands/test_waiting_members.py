@@ -18,7 +18,7 @@ from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.responses import JoinGroupResponse, SyncGroupResponse
-from tests.sim.cluster.server import CALLER, Pending, VirtualServer
+from tests.support.virtual.server import CALLER, Pending, VirtualServer
 
 G = GroupId("g")
 SLICE = 3

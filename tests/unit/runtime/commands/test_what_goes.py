@@ -15,9 +15,9 @@ from model.classic_commands import JoinGroup, JoinProtocol
 from model.commands import INTERNAL, DeleteGroup, DeleteOffsets, DeleteTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
-from tests.sim.cluster.scheduler import VirtualScheduler
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.scheduler import VirtualScheduler
+from tests.support.virtual.server import CALLER, VirtualServer
 
 TIMES = 100
 SETTINGS = CoordinatorSettings(

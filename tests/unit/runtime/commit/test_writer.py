@@ -26,9 +26,9 @@ from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitKey, Record
 from storage.codec.batches import read_batch_header
 from storage.log_store import PartitionAppend, StoreFailed, StoreStalled
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id
 from tests.support.memory import MemoryLogStore
 from tests.support.targets_in_threads import never_quick
+from tests.support.virtual.server import CALLER, VirtualServer, error_name, make_topic_id
 
 FOO = TopicName("foo")
 

@@ -13,10 +13,10 @@ from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.responses import ProducerIdResponse
 from storage.codec.batch_encoding import encode_batch
 from storage.log_store import PartitionAppend, pack_latest
-from tests.sim.checkers.shadow import describe_shards
-from tests.sim.cluster.server import VirtualServer, error_name
 from tests.support.memory import MemoryLogStore
+from tests.support.shadow import describe_shards
 from tests.support.targets_in_threads import never_quick
+from tests.support.virtual.server import VirtualServer, error_name
 from tests.unit.storage.appends import offset_key, offset_value
 
 

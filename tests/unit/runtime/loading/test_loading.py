@@ -33,10 +33,10 @@ from model.responses import (
     ListGroupsResponse,
 )
 from storage.log_store import LatestEntry, StoreCorrupt
-from tests.sim.checkers.shadow import describe_shards
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id
 from tests.support.memory import MemoryLogStore
+from tests.support.shadow import describe_shards
 from tests.support.targets_in_threads import never_quick
+from tests.support.virtual.server import CALLER, VirtualServer, error_name, make_topic_id
 
 SLICE_MS = 10
 REFUSED = "COORDINATOR_LOAD_IN_PROGRESS"

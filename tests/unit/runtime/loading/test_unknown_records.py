@@ -9,8 +9,8 @@ from model.responses import ListGroupsResponse
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key
 from storage.log_store import PartitionAppend, pack_latest
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import CALLER, VirtualServer
 
 NEWER = b"\x00\x09 a value of version 9"
 PAIRS = [

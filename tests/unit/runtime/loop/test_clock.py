@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from coordinator.runtime.clock import BELIEVED_AHEAD_MS, SteadyClock
 from model.configs.coordinator_settings import CoordinatorSettings
-from tests.sim.cluster.scheduler import VirtualScheduler
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.scheduler import VirtualScheduler
+from tests.support.virtual.server import VirtualServer
 
 HOUR_MS = 3_600_000
 

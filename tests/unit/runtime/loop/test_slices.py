@@ -37,7 +37,7 @@ from model.responses import (
     ListGroupsResponse,
     OffsetFetchResponse,
 )
-from tests.sim.cluster.server import CALLER, Pending, VirtualServer
+from tests.support.virtual.server import CALLER, Pending, VirtualServer
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from model.commands import INTERNAL, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
-from tests.sim.cluster.server import VirtualServer, error_name
+from tests.support.virtual.server import VirtualServer, error_name
 
 
 class Disk:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.runtime.loop.sync_pace import BRIEF_US, LONG_US, WINDOW, SyncPace
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 from tests.unit.runtime.commands.committer import Committer
 
 

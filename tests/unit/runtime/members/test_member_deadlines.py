@@ -5,7 +5,7 @@ from __future__ import annotations
 from model.commands import INTERNAL, ClassicDeadline, ConsumerGroupLeave, ExpireClassicDeadline
 from model.errors import RebalanceInProgress
 from model.ids import MemberId
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.virtual.server import CALLER, VirtualServer
 from tests.unit.runtime.members.test_signs_of_life import A, G, join_classic
 
 

@@ -10,7 +10,7 @@ from model.commands import ClassicHeartbeat, JoinGroup, JoinProtocol, MemberAssi
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
 from model.responses import JoinGroupResponse
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G, A = GroupId("g"), MemberId("a")
 SUBSCRIPTION = b"\0\1\0\0\0\1\0\3foo\0\0\0\0\0\0\0\0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.ids import GroupId, MemberId
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 from tests.unit.runtime.targets.test_targets import OUT_OF_LINE, failing_uniform
 
 G, A = GroupId("g"), MemberId("a")

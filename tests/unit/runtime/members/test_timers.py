@@ -11,8 +11,8 @@ from model.commands import Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
 from model.responses import ClassicHeartbeatResponse, ConsumerGroupHeartbeatResponse
-from tests.sim.cluster.server import VirtualServer
 from tests.support.free_space import set_free_space
+from tests.support.virtual.server import VirtualServer
 from tests.unit.runtime.members.test_signs_of_life import join_classic
 
 SESSION_MS = 45_000

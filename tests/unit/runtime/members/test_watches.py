@@ -21,8 +21,8 @@ from model.commands import (
 )
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
-from tests.sim.cluster.scheduler import VirtualScheduler
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.virtual.scheduler import VirtualScheduler
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G, A, B = GroupId("g"), MemberId("a"), MemberId("b")
 CHANGING = (G,)

@@ -33,9 +33,9 @@ from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionRewrite, StoreStalled
 from storage.side_codec import encode_side
 from storage.transfer.imported import Imported, pack_imported
-from tests.sim.cluster.scheduler import START_WALL_MS
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.scheduler import START_WALL_MS
+from tests.support.virtual.server import CALLER, VirtualServer
 from tests.unit.storage.raw_log import RawLog
 
 MINUTE_MS = 60_000

@@ -20,9 +20,9 @@ from storage.codec.batches import Batch
 from storage.codec.record_codec import decode_key, decode_value
 from storage.side_codec import encode_side
 from tests.groups import TESTS
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.batches import decode_batches
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import CALLER, VirtualServer
 from tests.unit.storage.raw_log import RawLog
 
 GOLDEN = TESTS / "golden" / "expiry"

@@ -9,8 +9,8 @@ from model.commands import ConsumerGroupDescribe, DeleteGroup, JoinGroup, JoinPr
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
 from model.responses import ListGroupsResponse
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 from tests.support.offsets import read_group_offsets
+from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 SLICE = 4
 MANY = 5 * SLICE

@@ -33,8 +33,8 @@ from storage.log.fold import PartitionFold
 from storage.log_store import StoreStalled
 from storage.side_codec import encode_producer_prefixes, encode_side
 from tests import written
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name
 from tests.support.free_space import set_free_space
+from tests.support.virtual.server import CALLER, VirtualServer, error_name
 from tests.unit.storage.appends import make_append
 
 G = GroupId("g")

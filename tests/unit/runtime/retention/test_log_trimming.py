@@ -20,10 +20,10 @@ from storage.log_store import PartitionRewrite, StoreFailed, StoreStalled
 from storage.rocks.rocks_opening import open_store
 from storage.side_codec import encode_side
 from storage.transfer.imported import Imported, pack_imported
-from tests.sim.checkers.shadow import describe_shards
-from tests.sim.cluster.scheduler import START_WALL_MS
-from tests.sim.cluster.server import VirtualServer
 from tests.support.memory import MemoryLogStore
+from tests.support.shadow import describe_shards
+from tests.support.virtual.scheduler import START_WALL_MS
+from tests.support.virtual.server import VirtualServer
 from tests.unit.storage.appends import offset_key, offset_value
 from tests.unit.storage.raw_log import RawLog
 

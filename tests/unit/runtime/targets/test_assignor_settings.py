@@ -21,7 +21,7 @@ from model.errors import InvalidConfig
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.responses import Done
 from model.topics import compute_image_with
-from tests.sim.cluster.server import CALLER, REBALANCE_TIMEOUT_MS, VirtualServer
+from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, VirtualServer
 
 G = "g"
 FOO, BAR = "foo", "bar"

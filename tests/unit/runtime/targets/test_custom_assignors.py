@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -23,8 +22,9 @@ from muster.assignors.assignor import Assignor
 from muster.assignors.problem import Problem
 from muster.assignors.registry import ASSIGNORS
 from muster.assignors.uniform.uniform_assignor import assign_uniform
-from tests.sim.cluster.server import CALLER, VirtualServer, make_topic_id
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import CALLER, VirtualServer, make_topic_id
+from tests.support.waiting import until
 
 FOO = "foo"
 LIMIT_MS = 500
@@ -171,13 +171,9 @@ async def test_one_that_never_ends_holds_nobody_up() -> None:
         for number in range(MOST_CUSTOM + 2):
             await join(runtime, f"h{number}", "mine")
         await join(runtime, "g", "uniform")
-        async with asyncio.timeout(30):
-            stats = runtime.stats
-            while (  # noqa: ASYNC110 - counters have no event
-                stats.assignor_failures_by_reason["late"] < MOST_CUSTOM + 2
-                or stats.targets_installed < 1
-            ):
-                await asyncio.sleep(0.01)
+        late = runtime.stats.assignor_failures_by_reason
+        await until(lambda: late["late"] >= MOST_CUSTOM + 2, "all that hang are given up")
+        await until(lambda: runtime.stats.targets_installed >= 1, "the last has its target")
         threads = [one for one in threading.enumerate() if one.name == "muster-custom-assignor"]
         assert len(threads) == MOST_CUSTOM
         await runtime.stop()

@@ -13,7 +13,7 @@ from model.local_assignors import InstalledMetadataValue, LocalAssignor
 from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
 from model.log.records import TopicPartitions
 from model.responses import Done
-from tests.sim.cluster.server import CALLER, Pending, VirtualServer, error_name
+from tests.support.virtual.server import CALLER, Pending, VirtualServer, error_name
 
 G = GroupId("g")
 MINE = LocalAssignor("mine", 0, 1, 1, b"said")

@@ -10,8 +10,8 @@ from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.targets import target_installs
 from model.commands import ConsumerGroupLeave
 from model.ids import GroupId, MemberId
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.invariants import check_group
+from tests.support.virtual.server import CALLER, VirtualServer
 
 MEMBERS = [f"m{number}" for number in range(9)]
 

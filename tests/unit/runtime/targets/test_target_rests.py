@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.runtime.targets import quick_targets, target_rests, target_waits
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 
 REST_MS = 3_000
 PARTITIONS = 20

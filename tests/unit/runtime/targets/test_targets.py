@@ -15,8 +15,8 @@ from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from muster.assignors import registry
-from tests.sim.cluster.server import CALLER, VirtualServer, make_topic_id
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import CALLER, VirtualServer, make_topic_id
 
 OUT_OF_LINE = CoordinatorSettings(assignor_inline_budget_ms=0)
 

@@ -6,7 +6,7 @@ from coordinator.runtime.api import Answer
 from model.commands import INTERNAL, CreateTopic
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
-from tests.sim.cluster.server import VirtualServer, make_topic_id
+from tests.support.virtual.server import VirtualServer, make_topic_id
 
 FOO = TopicName("foo")
 

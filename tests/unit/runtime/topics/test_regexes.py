@@ -19,7 +19,8 @@ from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.topics import Topic, TopicImage, compute_image_of, compute_image_without
-from tests.sim.cluster.server import CALLER, VirtualServer
+from tests.support.authorizers import Question, Right, Rights
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 SETTINGS = CoordinatorSettings(
@@ -27,26 +28,13 @@ SETTINGS = CoordinatorSettings(
 )
 
 
-class Rights:
-    """``hidden`` topics are hidden from everybody; counts what it is asked, and may break."""
+def describe(topic: str) -> Right:
+    """What a member must be allowed to see a topic."""
+    return Operation.DESCRIBE, ResourceType.TOPIC, topic
 
-    def __init__(self) -> None:
-        self.hidden: set[str] = set()
-        self.asked: list[tuple[str, str, Operation, ResourceType, str]] = []
-        self.is_broken = False
 
-    def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
-    ) -> bool:
-        if self.is_broken:
-            raise RuntimeError("the authorizer is broken")
-        self.asked.append((principal, host, operation, resource_type, resource_name))
-        return resource_name not in self.hidden
+def break_down(asked: Question) -> bool:
+    raise RuntimeError("the authorizer is broken")
 
 
 class RegexServer(VirtualServer):
@@ -163,25 +151,25 @@ def test_the_interval_goes_on_as_long_as_there_are_patterns() -> None:
 
 def test_rights_are_asked_for_what_matches_and_as_the_member(rights: Rights) -> None:
     server = RegexServer(rights, foo=1, bar=1, fob=1)
-    rights.hidden.add("fob")
+    rights.denied.add(describe("fob"))
     server.say("a", "f.*")
     server.settle()
     assert server.topics_of("f.*") == {"foo"}
     expected = (CALLER.principal, CALLER.client_host, Operation.DESCRIBE, ResourceType.TOPIC)
     assert {asked[:4] for asked in rights.asked} == {expected}
-    assert {asked[4] for asked in rights.asked} == {"foo", "fob"}
+    assert {asked.resource_name for asked in rights.asked} == {"foo", "fob"}
 
 
 def test_an_authorizer_that_fails_is_asked_again_and_hides_nothing_meanwhile(
     rights: Rights,
 ) -> None:
     server = RegexServer(rights, foo=1)
-    rights.is_broken = True
+    rights.is_denied = break_down
     server.say("a", "f.*")
     server.advance(5_000)
     assert server.topics_of("f.*") is None
     assert 4 <= server.jobs <= 7
-    rights.is_broken = False
+    rights.is_denied = lambda asked: False
     server.advance(2_000)
     assert server.topics_of("f.*") == {"foo"}
 
@@ -194,7 +182,7 @@ def test_patterns_of_members_that_were_not_heard_from_stay_as_the_log_has_them(
     server.say("b", "b.*")
     server.advance(1_000)
     server.crash(survivors=99)
-    rights.hidden.update(("foo", "bar"))
+    rights.denied.update((describe("foo"), describe("bar")))
     server.start()
     server.scheduler.computing_ms = lambda: 0
     server.say("a", "f.*")

@@ -33,9 +33,9 @@ from model.log.side_records import TopicDeletionValue
 from model.responses import OffsetCommitResponse, OffsetFetchResponse
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import StoreStalled
-from tests.sim.cluster.server import CALLER, VirtualServer, error_name, make_topic_id
 from tests.support.free_space import set_free_space
 from tests.support.offsets import read_group_offsets
+from tests.support.virtual.server import CALLER, VirtualServer, error_name, make_topic_id
 from tests.unit.storage.appends import append, mark_all
 
 FOO = TopicName("foo")

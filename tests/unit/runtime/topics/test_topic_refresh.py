@@ -8,7 +8,7 @@ from coordinator.runtime.targets import target_schedule
 from coordinator.runtime.topics import topic_refresh
 from model.commands import INTERNAL, GrowTopic
 from model.ids import TopicName
-from tests.sim.cluster.server import VirtualServer
+from tests.support.virtual.server import VirtualServer
 
 GROUPS = [f"g{number}" for number in range(23)]
 

@@ -21,9 +21,9 @@ from model.log.commit_records import make_offset_columns
 from model.log.records import ClassicGroupMember, GroupMetadataValue, Record
 from model.responses import OffsetCommitResponse
 from muster.v1 import admin_pb2, group_pb2
-from tests.scenarios.imported import make_imported
+from tests.support.authorizers import Rights
+from tests.support.imported_groups import make_imported
 from tests.unit.service.session.test_group_service import first_heartbeat, offsets
-from tests.unit.service.session.test_session import Denying
 from tests.unit.service.session_client import SessionClient
 from tests.unit.service.stand import Stand, running_stand
 
@@ -376,7 +376,7 @@ async def test_a_repeated_request_id_creates_once(stand: Stand) -> None:
 
 
 async def test_what_may_not_be_seen_or_done_is_not() -> None:
-    denying = Denying(
+    rights = Rights(
         (Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME),
         (Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME),
         (Operation.DESCRIBE, ResourceType.GROUP, "secret"),
@@ -385,7 +385,7 @@ async def test_what_may_not_be_seen_or_done_is_not() -> None:
         (Operation.ALTER, ResourceType.TOPIC, "orders"),
         (Operation.DELETE, ResourceType.TOPIC, "orders"),
     )
-    async with running_stand(authorizer=denying) as guarded:
+    async with running_stand(authorizer=rights) as guarded:
         await guarded.create_topic("hidden", 1)
         await make_groups(guarded, "g0", "secret")
         stub = guarded.admin_stub()
@@ -422,38 +422,38 @@ async def test_what_may_not_be_seen_or_done_is_not() -> None:
         assert hidden[1].message == absent[1].message
         client = SessionClient(guarded.group_stub())
         await client.join("m1", group_id="g1", topics=["orders"])
-        denying.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
+        rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
         code, detail = await info(stub.DescribeGroup(admin_pb2.DescribeGroupRequest(group_id="g1")))
         assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
 
 
 async def test_a_topic_of_a_classic_group_is_for_those_who_may_see_it() -> None:
     """As for a consumer group, because the response names the topics of its members."""
-    denying = Denying((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
+    rights = Rights((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
     async with (
-        running_stand(authorizer=denying, initial_rebalance_delay_ms=0) as guarded,
+        running_stand(authorizer=rights, initial_rebalance_delay_ms=0) as guarded,
         muster.ClassicMember(guarded.target, "c", topics=["orders"]) as member,
     ):
         request = admin_pb2.DescribeGroupRequest(group_id="c")
         _, detail = await info(guarded.admin_stub().DescribeGroup(request))
         assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
-        denying.denied.clear()
+        rights.denied.clear()
         group = await guarded.admin_stub().DescribeGroup(request)
         assert [each.member_id for each in group.group.members] == [member.member_id]
 
 
 async def test_a_repeated_deletion_is_answered_to_who_may_delete() -> None:
-    denying = Denying()
-    async with running_stand(authorizer=denying) as guarded:
+    rights = Rights()
+    async with running_stand(authorizer=rights) as guarded:
         stub = guarded.admin_stub()
         request = admin_pb2.DeleteTopicRequest(topic_name="orders", request_id="r")
         answer = await stub.DeleteTopic(request)
         assert await stub.DeleteTopic(request) == answer
-        denying.denied.add((Operation.DELETE, ResourceType.TOPIC, "orders"))
+        rights.denied.add((Operation.DELETE, ResourceType.TOPIC, "orders"))
         code, detail = await info(stub.DeleteTopic(request))
         assert code is grpc.StatusCode.PERMISSION_DENIED
         assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
-        denying.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
+        rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
         hidden = await failure(stub.DeleteTopic(request))
         absent = admin_pb2.DeleteTopicRequest(topic_name="absent", request_id="s")
         assert hidden[1].message == (await failure(stub.DeleteTopic(absent)))[1].message

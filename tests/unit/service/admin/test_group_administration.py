@@ -14,9 +14,9 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from muster.v1 import admin_pb2, group_pb2, types_pb2
+from tests.support.authorizers import Rights
 from tests.unit.service.admin.test_admin_service import failure, info, make_groups
 from tests.unit.service.session.test_group_service import offsets
-from tests.unit.service.session.test_session import Denying
 from tests.unit.service.stand import Stand, running_stand
 
 SESSION = "consumer.session.timeout.ms"
@@ -147,14 +147,14 @@ async def test_only_an_open_transaction_is_ended(stand: Stand) -> None:
 
 async def test_who_may() -> None:
     group, cluster = ResourceType.GROUP, ResourceType.CLUSTER
-    denied = Denying(
+    rights = Rights(
         (Operation.DELETE, group, "g"),
         (Operation.DESCRIBE_CONFIGS, group, "g"),
         (Operation.ALTER_CONFIGS, group, "g"),
         (Operation.DESCRIBE, cluster, CLUSTER_NAME),
         (Operation.ALTER, cluster, CLUSTER_NAME),
     )
-    async with running_stand(authorizer=denied) as stand:
+    async with running_stand(authorizer=rights) as stand:
         stub = stand.admin_stub()
         await stand.group_stub().CommitOffsets(
             group_pb2.CommitOffsetsRequest(group_id="g", topics=offsets(p0=1))

@@ -9,9 +9,9 @@ import grpc
 from coordinator.runtime.authorizer import Operation, ResourceType
 from model.errors import ErrorCode
 from muster.v1 import admin_pb2
+from tests.support.authorizers import Rights
 from tests.unit.service.admin.test_admin_service import info, make_groups
 from tests.unit.service.session.test_group_service import first_heartbeat
-from tests.unit.service.session.test_session import Denying
 from tests.unit.service.session_client import GROUP, SessionClient, join
 from tests.unit.service.stand import Stand, running_stand
 
@@ -47,7 +47,7 @@ async def test_rights_are_asked_for() -> None:
         (Operation.DESCRIBE, ResourceType.GROUP, GROUP),
         (Operation.ALTER_CONFIGS, ResourceType.GROUP, GROUP),
     )
-    async with running_stand(authorizer=Denying(*denied)) as stand:
+    async with running_stand(authorizer=Rights(*denied)) as stand:
         stub = stand.admin_stub()
         for call in (
             stub.PlanMigration(admin_pb2.PlanMigrationRequest(group_id=GROUP)),

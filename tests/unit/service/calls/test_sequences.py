@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.calls import sequences as sequences_module
 from coordinator.service.calls.sequences import Sequences
 from coordinator.service.streams.sessions import MemberKey
 from model.ids import GroupId, MemberId
 from muster.v1 import classic_pb2, group_pb2, types_pb2
+from tests.support.authorizers import Rights
 from tests.unit.service.session_client import GROUP, SessionClient
 from tests.unit.service.stand import Stand, running_stand
 
@@ -140,18 +142,8 @@ async def test_a_commit_that_comes_late_is_refused(stand: Stand) -> None:
     assert await commit(11, 3) == ""
 
 
-class Deaf:
-    """Allows all operations, or denies all."""
-
-    def __init__(self) -> None:
-        self.allows = True
-
-    def authorize(self, *_: object) -> bool:
-        return self.allows
-
-
 async def test_who_may_not_read_the_group_stops_no_commits_of_its_members() -> None:
-    rights = Deaf()
+    rights = Rights()
     async with running_stand(authorizer=rights) as stand:
         joined = await SessionClient(stand.group_stub()).join("m1")
 
@@ -170,9 +162,9 @@ async def test_who_may_not_read_the_group_stops_no_commits_of_its_members() -> N
             reason: str = response.error.reason
             return reason
 
-        rights.allows = False
+        rights.denied = {(Operation.READ, ResourceType.GROUP, GROUP)}
         assert await commit(2**62) == "GROUP_AUTHORIZATION_FAILED"
-        rights.allows = True
+        rights.denied = set()
         assert await commit(1) == ""
 
 

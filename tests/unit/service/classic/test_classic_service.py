@@ -17,9 +17,9 @@ from model.commands import INTERNAL, DescribeGroups, JoinGroup, JoinProtocol, Sy
 from model.ids import GroupId, MemberId
 from model.responses import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
 from muster.v1 import classic_pb2, group_pb2
+from tests.support.authorizers import Rights
 from tests.support.waiting import until, until_answered
 from tests.unit.service.session.test_group_service import offsets
-from tests.unit.service.session.test_session import Denying
 from tests.unit.service.stand import Stand, running_stand
 
 if TYPE_CHECKING:
@@ -342,8 +342,8 @@ async def test_syncs_heartbeats_and_leaves_that_make_no_sense(classic: Stand) ->
 
 
 async def test_groups_are_authorised() -> None:
-    denying = Denying((Operation.READ, ResourceType.GROUP, "secret"))
-    async with running_stand(authorizer=denying) as guarded:
+    rights = Rights((Operation.READ, ResourceType.GROUP, "secret"))
+    async with running_stand(authorizer=rights) as guarded:
         stub = guarded.classic_stub()
         answers: Sequence[Any] = (
             await stub.JoinGroup(join_request(group_id="secret")),

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
 from muster.v1 import group_pb2, types_pb2
-from tests.unit.service.session.test_session import Denying
+from tests.support.authorizers import Rights
 from tests.unit.service.stand import Stand, running_stand
 
 
@@ -209,11 +209,11 @@ async def test_a_commit_by_topic_id_does_not_mean_a_topic_created_again(stand: S
 
 
 async def test_topics_that_may_not_be_seen_are_not(stand: Stand) -> None:
-    denying = Denying(
+    rights = Rights(
         (Operation.DESCRIBE, ResourceType.TOPIC, "hidden"),
         (Operation.DESCRIBE, ResourceType.GROUP, "secret"),
     )
-    async with running_stand(authorizer=denying) as guarded:
+    async with running_stand(authorizer=rights) as guarded:
         await guarded.create_topic("hidden", 1)
         stub = guarded.group_stub()
         both = [*offsets(p0=1), *offsets("hidden", p0=1)]

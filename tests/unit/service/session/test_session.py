@@ -15,6 +15,7 @@ from model.commands import Caller, ConsumerGroupHeartbeat
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2
+from tests.support.authorizers import Rights
 from tests.support.waiting import until
 from tests.unit.service.session_client import (
     GROUP,
@@ -452,31 +453,13 @@ async def test_a_client_that_does_not_read_is_held_back_and_hurts_nobody() -> No
 # ------------------------------------------------------------------------------ authorisation
 
 
-class Denying:
-    """Refuses what it was told to."""
-
-    def __init__(self, *denied: tuple[Operation, ResourceType, str]) -> None:
-        self.denied = set(denied)
-
-    def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
-    ) -> bool:
-        assert (principal, host) == ("User:ANONYMOUS", "/127.0.0.1")
-        return (operation, resource_type, resource_name) not in self.denied
-
-
 async def test_groups_and_topics_are_authorised() -> None:
-    authorizer = Denying(
+    rights = Rights(
         (Operation.READ, ResourceType.GROUP, "secret"),
         (Operation.DESCRIBE, ResourceType.TOPIC, "hidden"),
         (Operation.READ, ResourceType.TOPIC, "orders"),
     )
-    async with running_stand(authorizer=authorizer) as guarded:
+    async with running_stand(authorizer=rights) as guarded:
         client = SessionClient(guarded.group_stub())
         await client.send(join("m1", group_id="secret"))
         assert (await client.expect("refused")).error.reason == "GROUP_AUTHORIZATION_FAILED"
@@ -503,6 +486,7 @@ async def test_groups_and_topics_are_authorised() -> None:
         assert failed.topic_name == "orders"
         assert failed.partitions[0].error.reason == "TOPIC_AUTHORIZATION_FAILED"
         assert not await guarded.members("secret")
+    assert {asked[:2] for asked in rights.asked} == {("User:ANONYMOUS", "/127.0.0.1")}
 
 
 async def test_a_member_that_goes_on_over_kafkas_wire_is_not_asked_for_here(stand: Stand) -> None:

@@ -30,8 +30,8 @@ from tests.durability.logs import (
     target_epoch,
 )
 from tests.durability.verify.planted import read_plain
-from tests.sim.cluster.server import CALLER, VirtualServer
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.server import CALLER, VirtualServer
 from tests.unit.storage.raw_log import RawLog
 
 CLASSIC = Record(

@@ -1,4 +1,4 @@
-"""Records of a scenario that came with an import: ``import classic g members=a,b``."""
+"""Records of a group that came with an import: ``import classic g members=a,b``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from model.log.records import (
     UnknownKey,
     UnknownValue,
 )
-from tests.sim.cluster.scheduler import START_WALL_MS
+from tests.support.virtual.scheduler import START_WALL_MS
 
 UNKNOWN_TYPE = 99
 

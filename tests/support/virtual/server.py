@@ -30,8 +30,8 @@ from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, OffsetFetchResponse
-from tests.sim.cluster.scheduler import VirtualScheduler
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.scheduler import VirtualScheduler
 
 CALLER = Caller("User:test", "client", "/127.0.0.1")
 REBALANCE_TIMEOUT_MS = 60_000

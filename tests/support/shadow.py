@@ -31,7 +31,7 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
-from tests.sim.checkers.shadow_foreign import ShadowForeign, describe_foreign
+from tests.support.shadow_foreign import ShadowForeign, describe_foreign
 
 Place = tuple[TopicId, int]
 Description = dict[str, Any]

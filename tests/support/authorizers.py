@@ -1,0 +1,47 @@
+"""An authorizer that denies what a test says, and keeps what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from coordinator.runtime.authorizer import Operation, ResourceType
+
+Right = tuple[Operation, ResourceType, str]
+"""An operation, and the type and name of the resource."""
+
+
+class Question(NamedTuple):
+    """What an authorizer is asked."""
+
+    principal: str
+    host: str
+    operation: Operation
+    resource_type: ResourceType
+    resource_name: str
+
+
+class Rights:
+    """Allows everything but the ``denied`` rights and the questions for which ``is_denied`` holds.
+
+    Both can be changed while the server runs.
+    """
+
+    def __init__(
+        self, *denied: Right, is_denied: Callable[[Question], bool] = lambda asked: False
+    ) -> None:
+        self.denied = set(denied)
+        self.is_denied = is_denied
+        self.asked: list[Question] = []
+
+    def authorize(
+        self,
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        resource_name: str,
+    ) -> bool:
+        asked = Question(principal, host, operation, resource_type, resource_name)
+        self.asked.append(asked)
+        return asked[2:] not in self.denied and not self.is_denied(asked)
