@@ -1,4 +1,4 @@
-"""Settings of a Kafka broker that are changed while it runs, so that it stays warm."""
+"""Changes settings of a running Kafka broker, so that it stays warm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLL_S = 0.02
 
 
 def set_assignment_interval_ms(bootstrap: str, interval_ms: int) -> None:
-    """Set how often Kafka computes a target at most, and wait until the broker says so itself.
+    """Set the minimum time between two target assignments, and wait until the broker reports it.
 
     Raises TimeoutError.
     """
@@ -30,7 +30,7 @@ def set_assignment_interval_ms(bootstrap: str, interval_ms: int) -> None:
 
 
 def set_fsync_of_commits(bootstrap: str, *, is_on: bool) -> None:
-    """Set whether Kafka fsyncs what it writes of groups before it answers; by default it does not.
+    """Set whether Kafka fsyncs group records before it answers; by default it does not.
 
     Raises TimeoutError.
     """
@@ -47,7 +47,7 @@ def _set(bootstrap: str, kind: ResourceType, resource: str, name: str, value: st
     deadline = time.monotonic() + _TIMEOUT_S
     while _read(admin, ConfigResource(kind, resource), name) != value:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the broker does not take {name}={value}")
+            raise TimeoutError(f"the broker does not accept {name}={value}")
         time.sleep(_POLL_S)
 
 
