@@ -1,9 +1,9 @@
-"""Measures Muster beside a Kafka 4.3.0, both driven by the same generator on the same wire.
+"""Compares Muster with Kafka 4.3.0, both driven by the same generator over the same protocol.
 
     python -m bench [--quick] [--only NAME ...]
 
-The whole run writes its page, `RESULTS.md`, and `results/latest.json` beside it. A short run or a
-part of it proves nothing and is stored in the cache instead.
+A full run writes its page, `RESULTS.md`, and `results/latest.json` beside it. A quick or partial
+run proves nothing and is stored in the cache instead.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SCENARIOS: dict[str, Scenario] = {
     "assignors": measure_assignors,
     "recovery": measure_recovery,
 }
-"""In the order in which they run: what fills the servers' memory comes last."""
+"""In the order of execution: what fills the servers' memory comes last."""
 
 PAGE = Path(__file__).with_name("RESULTS.md")
 RESULTS = Path(__file__).with_name("results") / "latest.json"
@@ -55,7 +55,7 @@ UNPROVEN = CACHE / "bench"
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    # Servers and generators are ended by blocks that an exception leaves.
+    # On SIGTERM raise, so that the `with` blocks end servers and generators.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         check_javac()
@@ -87,13 +87,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def forget_settings() -> None:
-    """Muster is measured with its defaults, whatever is set in the environment."""
+    """Remove settings from the environment: Muster is measured with its defaults."""
     for name in [name for name in os.environ if name.startswith("MUSTER_")]:
         del os.environ[name]
 
 
 def measure(stand: Stand, name: str) -> Section:
-    """Run one scenario; where it fails, or there is no time for it, the section says so."""
+    """Run one scenario; the section says if it failed or there was no time for it."""
     scenario = SCENARIOS[name]
     started = time.monotonic()
     stand.note(f"--- {name}")
@@ -113,9 +113,9 @@ def make_failed(scenario: Scenario, name: str, failure: str) -> Section:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench", description="Measures Muster beside Kafka.")
+    parser = argparse.ArgumentParser(prog="bench", description="Compares Muster with Kafka.")
     parser.add_argument("--quick", action="store_true", help="a short run, which proves nothing")
-    parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="these alone: "
+    parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="only these: "
                         + ", ".join(SCENARIOS))  # fmt: skip
     return parser.parse_args(arguments)
 

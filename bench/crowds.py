@@ -1,4 +1,4 @@
-"""Crowds: groups whose members behave as real ones do, on the wire (kload) and over sessions."""
+"""Groups whose members behave like real ones, over the Kafka protocol (kload) and sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def start_wire_crowd(
     topic: str = TOPIC,
     **options: object,
 ) -> Load:
-    """kload's `idle` or `converge`: a connection each, a heartbeat at the interval it is told."""
+    """Start kload's `idle` or `converge`: one connection per member, heartbeats at its interval."""
     return start_kload(
         subcommand,
         server.bootstrap,
@@ -35,7 +35,7 @@ def start_wire_crowd(
 def start_session_crowd(
     subcommand: str, server: Server, members: int, partitions: int, **options: object
 ) -> Load:
-    """The same of `bench.sessions`: members of the SDK that share streams."""
+    """Start the same load with `bench.sessions`: members of the SDK that share streams."""
     command = [sys.executable, "-m", "bench.sessions", subcommand, f"--target={server.grpc}"]
     command += [f"--pid={server.pid}", f"--topic={TOPIC}", f"--streams={min(STREAMS, members)}"]
     command += [f"--members={members}", f"--partitions={partitions}"]

@@ -1,7 +1,7 @@
-"""What is measured and what is to be reached; pure.
+"""The figures and their targets; pure.
 
-A `Row` has the values of both sides, one a run; its median counts. A `Section` is what one
-scenario has measured, or why it could not.
+A `Row` has the values of both sides, one per run, of which the median counts. A `Section` has the
+rows of one scenario, or why it failed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Bounds of Muster's median, or of its ratio to Kafka's; all that are given must hold."""
+    """Bounds of Muster's median, or of its ratio to Kafka's; all given bounds must hold."""
 
     min_ratio: float | None = None
     max_ratio: float | None = None
     max_value: float | None = None
 
     def describe(self, unit: str) -> str:
-        """For people, as in `≤ 10 µs`."""
+        """Render the bounds, such as `≤ 10 µs`."""
         words = []
         if self.min_ratio is not None:
             words.append(f"≥ {self.min_ratio:g} ×")
@@ -34,7 +34,7 @@ class Target:
         return " and ".join(words)
 
     def is_reached(self, muster: float, ratio: float | None) -> bool:
-        """A bound of the ratio is not reached where there is no ratio."""
+        """Whether the bounds hold. Without a ratio, a bound of the ratio does not."""
         if self.max_value is not None and muster > self.max_value:
             return False
         if ratio is None:
@@ -65,19 +65,19 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Muster's median by Kafka's; none where Kafka's is not above zero."""
+        """Muster's median divided by Kafka's; None unless Kafka's is above zero."""
         return self.muster_median / self.kafka_median if self.kafka_median > 0 else None
 
     @property
     def is_reached(self) -> bool | None:
-        """Whether the target is reached; none without one."""
+        """Whether the target is reached; None without a target."""
         return (
             None if self.target is None else self.target.is_reached(self.muster_median, self.ratio)
         )
 
     @property
     def is_behind(self) -> bool:
-        """Whether Muster does worse than Kafka."""
+        """Whether Muster is worse than Kafka."""
         if self.more_is_better:
             return self.muster_median < self.kafka_median
         return self.muster_median > self.kafka_median
@@ -97,7 +97,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A scenario: how it was measured, its rows, and the reports that they come from."""
+    """A scenario: its method, its rows, and the reports that they are computed from."""
 
     name: str
     title: str
@@ -120,7 +120,7 @@ class Section:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Three digits that count, thousands with commas; a rate has no space before its unit."""
+    """Three significant digits, thousands with commas; a rate has no space before its unit."""
     size = abs(value)
     if size >= 100 or value == 0:
         text = f"{value:,.0f}"
@@ -132,7 +132,7 @@ def format_value(value: float, unit: str) -> str:
 
 
 def pick(reports: Sequence[Json], *path: str) -> tuple[float, ...]:
-    """The same figure of every report, by the names that lead to it."""
+    """The figure at a path of names in every report."""
     values = []
     for report in reports:
         value: Any = report

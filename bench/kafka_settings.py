@@ -1,4 +1,4 @@
-"""Settings of a Kafka broker that are changed while it runs, so that it stays warm."""
+"""Changes settings of a running Kafka broker, so that it stays warm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMEOUT_S = 10.0
 
 
 def set_assignment_interval_ms(bootstrap: str, interval_ms: int) -> None:
-    """Set how often Kafka computes a target at most, and wait until the broker says so itself.
+    """Set the minimum time between two target assignments, and wait until the broker reports it.
 
     Raises ``NotInTime``.
     """
@@ -29,7 +29,7 @@ def set_assignment_interval_ms(bootstrap: str, interval_ms: int) -> None:
 
 
 def set_fsync_of_commits(bootstrap: str, *, is_on: bool) -> None:
-    """Set whether Kafka fsyncs what it writes of groups before it answers; by default it does not.
+    """Set whether Kafka fsyncs group records before it answers; by default it does not.
 
     Raises ``NotInTime``.
     """

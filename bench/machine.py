@@ -1,4 +1,4 @@
-"""The machine and the versions that a result was measured with."""
+"""Describes the machine and the versions of a measurement."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.kafka.jars import CHECKOUT, KAFKA_VERSION
 
 PACKAGES = ("numpy", "uvloop", "rocksdict", "kio", "grpcio", "protobuf", "crc32c")
 CORES = 2
-"""Generator and server share so many, as the targets say."""
+"""Generator and server share this many cores, as the targets assume."""
 
 _FSYNCS = 300
 _BLOCK = bytes(4096)
 
 
 def share_cores() -> int:
-    """Keep this process, and all that it starts, on two processors where there are more."""
+    """Restrict this process and its children to two cores if there are more."""
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) > CORES:
         os.sched_setaffinity(0, allowed[:CORES])
@@ -34,7 +34,7 @@ def share_cores() -> int:
 
 
 def describe_machine() -> Json:
-    """Processor, memory, disk, kernel and versions, without a name or a path of the machine."""
+    """CPU, memory, disk, kernel and versions, without a host name or a path."""
     fsync_ms = measure_fsync_ms(Path(tempfile.gettempdir()))
     memory = int(_find(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo")))
     return {
@@ -52,7 +52,7 @@ def describe_machine() -> Json:
 
 
 def describe_versions() -> dict[str, str]:
-    """Of both sides, of what they run on, and of the generator's compiler."""
+    """Versions of both sides, of what they run on, and of the generator's compiler."""
     versions = {"kafka": KAFKA_VERSION, "muster": describe_muster()}
     versions["java"] = _find(r'version "([^"]+)"', _run("java", "-version"))
     versions["go"] = _find(r"go(\d\S*)", _run("go", "version"))
@@ -66,7 +66,7 @@ def describe_versions() -> dict[str, str]:
 
 
 def describe_muster() -> str:
-    """The version, and the commit where there is one."""
+    """The version, and the commit if there is one."""
     commit = _run("git", "rev-parse", "--short", "HEAD").strip()
     if not commit:
         return __version__
@@ -75,7 +75,7 @@ def describe_muster() -> str:
 
 
 def measure_fsync_ms(folder: Path, count: int = _FSYNCS) -> dict[str, float]:
-    """What making an append of 4 KiB durable takes, in milliseconds."""
+    """Milliseconds to append 4 KiB and make it durable."""
     times = []
     with tempfile.TemporaryFile(dir=folder) as file:
         for _ in range(count):
@@ -89,7 +89,7 @@ def measure_fsync_ms(folder: Path, count: int = _FSYNCS) -> dict[str, float]:
 
 
 def find_file_system(folder: Path, mounts: str | None = None) -> str:
-    """The kind of file system that a folder is on, as in `ext4`."""
+    """The type of a folder's file system, such as `ext4`."""
     if mounts is None:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
     best, kind = "", "unknown"
@@ -110,7 +110,7 @@ def _find(pattern: str, where: Path | str) -> str:
 
 
 def _run(*command: str) -> str:
-    """What a command says on both streams; nothing where it is not there or fails."""
+    """The output of a command on both streams; empty if it does not exist or fails."""
     try:
         done = subprocess.run(
             command, cwd=CHECKOUT, capture_output=True, text=True, timeout=30, check=False

@@ -1,7 +1,7 @@
-"""The peer of the benchmarks, a Kafka 4.3.0 broker, and kload, the generator that drives both.
+"""The benchmark's peer, a Kafka 4.3.0 broker, and kload, the load generator for both sides.
 
-The same generator, over the same wire, drives Kafka and Muster. Kafka must be warm before a
-comparison is worth anything: in its first seconds a fresh JVM gives half of what it gives later.
+The same generator drives Kafka and Muster over the same protocol. Kafka must be warm for a fair
+comparison: in its first seconds a new JVM is half as fast as later.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ _RUN_TIMEOUT_S = 600.0
 
 
 class KloadError(RuntimeError):
-    """kload did not build, or ended with an error, which the message gives."""
+    """kload did not build, or failed; the message has its error."""
 
 
 def build_kload(cache: Path = CACHE) -> Path:
-    """Build kload where its sources have changed and return the path of the program.
+    """Build kload if its sources have changed; return the path of the program.
 
     Safe for several processes at once. Raises MissingPrerequisite without Go, KloadError with the
     compiler's messages.
@@ -50,7 +50,7 @@ def build_kload(cache: Path = CACHE) -> Path:
 
 
 class Load:
-    """A load program that runs, and prints one JSON object at its end; a `with` block ends it."""
+    """A running load program that prints one JSON object at its end; a `with` block ends it."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -67,7 +67,7 @@ class Load:
         return self._process.pid
 
     def read_report(self, timeout_s: float = _RUN_TIMEOUT_S) -> Report:
-        """Wait for the end and return what was measured.
+        """Wait for the end and return the measurements.
 
         Raises KloadError with the program's message, and subprocess.TimeoutExpired.
         """
@@ -86,7 +86,7 @@ class Load:
 
 
 def start_kload(subcommand: str, bootstrap: str, *words: str, **options: object) -> Load:
-    """Start one subcommand of kload.
+    """Start a subcommand of kload.
 
     `options` are kload's own, with `_` for `-`: `start_kload("commits", b, pid=1, warm_up=10)`;
     `pid` may also be a list.
@@ -101,18 +101,18 @@ def run_kload(
     timeout_s: float = _RUN_TIMEOUT_S,
     **options: object,
 ) -> Report:
-    """Run one subcommand of kload, with options as above, and return what it measured.
+    """Run a subcommand of kload, with options as above, and return its measurements.
 
-    Raises KloadError with its message, and subprocess.TimeoutExpired with it killed.
+    Raises KloadError with its message, and subprocess.TimeoutExpired after killing it.
     """
     with start_kload(subcommand, bootstrap, *words, **options) as load:
         return load.read_report(timeout_s)
 
 
 class HeldMembers:
-    """Settled members that stay until the end of a `with` block; `report` is kload's on memory.
+    """Settled members that stay until a `with` block ends; `report` has kload's memory figures.
 
-    Without a report within `timeout_s` kload is killed, and KloadError raised.
+    If there is no report within `timeout_s`, kload is killed and KloadError raised.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class HeldMembers:
         return self
 
     def abandon(self) -> None:
-        """Let the members vanish: to leave takes them as long as to join."""
+        """Kill the members instead: leaving would take as long as joining."""
         self._is_abandoned = True
 
     def __exit__(self, kind: type[BaseException] | None, *_raised: object) -> None:
@@ -171,7 +171,7 @@ def start_kafka(
     """Start a broker for a benchmark; the caller closes it.
 
     With `assignment_interval_ms=0` Kafka computes a target for every join, as Muster does by
-    default; None leaves Kafka's own default, one target a second at most.
+    default; None leaves Kafka's own default, at most one target a second.
     """
     chosen: dict[str, Setting] = dict(settings or {})
     if assignment_interval_ms is not None:
@@ -185,7 +185,7 @@ def start_kafka(
 
 
 def warm_up(bootstrap: str, seconds: float = WARM_UP_S) -> None:
-    """Drive a server with every kind of request that is measured later, for so long in all."""
+    """Send a server every kind of request that is measured later, for `seconds` in total."""
     share = seconds / 4
     run_kload("commits", bootstrap, seconds=share)
     run_kload("commits", bootstrap, partitions=100, seconds=share)
@@ -194,10 +194,11 @@ def warm_up(bootstrap: str, seconds: float = WARM_UP_S) -> None:
 
 
 def live_heap_bytes(broker: KafkaBroker) -> int:
-    """Bytes of all live objects of a broker, after a full collection of its garbage.
+    """Bytes of all live objects of a broker, after a full garbage collection.
 
-    Its resident memory says little: a JVM keeps what it once took. For a difference, let the first
-    reading follow a warm-up with the same topic, whose logs and classes take memory too.
+    Its resident memory says little, because a JVM keeps memory that it once took. To measure a
+    difference, take the first reading after a warm-up with the same topic, whose logs and classes
+    take memory too.
     """
     jcmd = Path(check_javac()).resolve().with_name("jcmd")
     if not jcmd.exists():
@@ -238,7 +239,7 @@ def _build(program: Path) -> None:
     done = subprocess.run(
         [go, "build", "-o", str(unfinished), "."],
         cwd=KLOAD_SOURCES,
-        # The program needs nothing from elsewhere, and nothing shall be fetched.
+        # The program has no dependencies, and nothing may be downloaded.
         env={**os.environ, "GOTOOLCHAIN": "local", "GOPROXY": "off", "CGO_ENABLED": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""How much of everything a run measures: the whole, or a short look that proves nothing."""
+"""The amount of measurement: a full run, or a quick look that proves nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Sizes and times; `limit_s` is when no further measurement begins."""
+    """Sizes and times; after `limit_s` no further measurement starts."""
 
     name: str
     limit_s: float
     runs: int
-    """Of each side, in turns; fewer where the time is over."""
+    """Per side, in turns; fewer if the time runs out."""
     rate_s: float
     rate_warm_up_s: float
     join_rounds: int
@@ -23,20 +23,20 @@ class Plan:
     crowd_members: int
     crowd_partitions: int
     kafka_changes: int
-    """Joins and leaves a run, where each takes Kafka seconds."""
+    """Joins and leaves per run, each of which takes Kafka seconds."""
     muster_changes: int
     size_members: int
     size_partitions: int
     size_compared_members: int
     size_compared_partitions: int
-    """Of the one group that Kafka has, too, which keeps files of each partition."""
+    """The size of the group that Kafka also gets; Kafka keeps files for each partition."""
     size_groups: int
     size_growths: int
     recovery_runs: int
     recovery_records: int
-    """Of commits; the longer history has ten times as many."""
+    """Commits; the longer history has ten times as many."""
     recovery_offset_groups: int
-    """With 100 offsets each."""
+    """Groups with 100 offsets each."""
     recovery_members: int
     assignor_warm_up_s: float
     assignor_s: float

@@ -6,10 +6,9 @@ import time
 
 
 def read_cpu_seconds(pid: int) -> float:
-    """User and system time of all threads of a process so far, also of those that have ended.
+    """User and system time of all threads of a process so far, including ended threads.
 
-    The clock of the process counts nanoseconds, where /proc/PID/stat counts hundredths of a
-    second, which is too coarse for a server that does nothing. Raises OSError without such a
-    process.
+    The process's clock counts nanoseconds; /proc/PID/stat counts hundredths of a second, which is
+    too coarse for an idle server. Raises OSError if there is no such process.
     """
     return time.clock_gettime(~pid << 3 | 2)

@@ -1,4 +1,4 @@
-"""What a run has measured: as a table on the terminal, as Markdown and as JSON."""
+"""Formats the results of a run: as a table on the terminal, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _HEADER = ("", "Kafka", "Muster", "Muster / Kafka", "target", "reached")
 _INTRODUCTION = """\
 # Muster beside Kafka {kafka}
 
-{date}; Muster {muster}. `make bench` measures this anew and writes this page; the figures of
-every run are in [results/latest.json](results/latest.json), and [README.md](README.md) says how it
-is done. The targets are the project's own.
+{date}; Muster {muster}. `make bench` measures this and writes this page. The figures of
+every run are in [results/latest.json](results/latest.json); [README.md](README.md) describes the
+method. The targets are the project's own.
 
-Both servers run on the same machine and are driven over the same wire by the same generator, in
-turns (Kafka, Muster, Kafka, Muster, …), with their defaults, on loopback; a figure is the median
-of the runs. Kafka is one KRaft node with a heap of 1 GiB, had been warmed up for 10 s by requests
-of every kind, and has an assignment interval of 0, as Muster has by default. CPU is that of all
-threads of the server, user and system.
+Both servers run with their defaults on the same machine, on loopback. The same generator drives
+them over the Kafka protocol in turns (Kafka, Muster, Kafka, Muster, …); each figure is the median
+of the runs. Kafka is one KRaft node with a heap of 1 GiB, warmed up for 10 s by requests of every
+kind, with an assignment interval of 0, which is Muster's default. CPU is the user and system time
+of all threads of the server.
 """
 
 
 def write_results(
     plan: Plan, machine: Json, sections: Sequence[Section], results: Path, page: Path | None
 ) -> None:
-    """Store the JSON, and the page where one is wanted. Each is replaced as a whole."""
+    """Store the JSON, and the page if there is one, each atomically."""
     stored = {
         "plan": plan.name,
         "machine": machine,
@@ -42,7 +42,7 @@ def write_results(
 
 
 def format_page(machine: Json, sections: Sequence[Section]) -> str:
-    """The whole page."""
+    """The complete page."""
     versions = machine["versions"]
     parts = [
         _INTRODUCTION.format(
@@ -56,7 +56,7 @@ def format_page(machine: Json, sections: Sequence[Section]) -> str:
 
 
 def format_machine(machine: Json) -> list[str]:
-    """Lines of what the results were measured with."""
+    """Lines about the machine and the versions."""
     versions = machine["versions"]
     used, cores = machine["cores_used"], machine["cores"]
     if used == cores:
@@ -75,12 +75,12 @@ def format_machine(machine: Json) -> list[str]:
         + ", ".join(f"{name} {versions[name]}" for name in others),
     ]
     if machine["file_system"] in ("tmpfs", "ramfs"):
-        lines.append("**the folder is in memory, so an fsync costs nothing: not a fair figure**")
+        lines.append("**the folder is in memory, so fsync costs nothing: not a fair figure**")
     return lines
 
 
 def format_behind(sections: Sequence[Section]) -> str:
-    """Every target that is not reached, and every row where Muster does worse than Kafka."""
+    """All missed targets, and all rows in which Muster is worse than Kafka."""
     lines = [f"- {section.title}: {section.failure}" for section in sections if section.failure]
     for row in (row for section in sections for row in section.rows):
         what = f"- {row.what}: {_format_side(row.muster, row.unit)}"
@@ -108,7 +108,7 @@ def format_section(section: Section) -> str:
 
 
 def make_cells(rows: Iterable[Row]) -> list[tuple[str, ...]]:
-    """The cells of a table: medians, and the least and greatest value where there are several."""
+    """The cells of a table: medians, with minimum and maximum if there are several values."""
     cells: list[tuple[str, ...]] = []
     for row in rows:
         ratio = "–" if row.ratio is None else f"{row.ratio:.2f} ×"
@@ -128,7 +128,7 @@ def make_cells(rows: Iterable[Row]) -> list[tuple[str, ...]]:
 
 
 def format_terminal(sections: Sequence[Section]) -> str:
-    """The same tables with columns of one width."""
+    """The same tables for a terminal, with aligned columns."""
     tables = {section.name: make_cells(section.rows) for section in sections}
     all_cells = [_HEADER, *(cells for table in tables.values() for cells in table)]
     widths = [max(len(cells[column]) for cells in all_cells) for column in range(len(_HEADER))]

@@ -1,10 +1,10 @@
-"""A load of members of the SDK over gRPC sessions; one JSON object to stdout.
+"""Load generator: members of the SDK over gRPC sessions; prints one JSON object to stdout.
 
     python -m bench.sessions converge --target 127.0.0.1:50051 --topic orders --partitions 2000
     python -m bench.sessions idle --target 127.0.0.1:50051 --topic orders --partitions 2000
 
-What kload does on the Kafka wire with the subcommands of the same names, with the same figures in
-its report. The topic is there already.
+The counterpart of kload's subcommands of the same names on the Kafka protocol; the report has the
+same figures. The topic must exist.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from muster.membership import Partitions
 SETTLE_S = 120.0
 CONVERGE_S = 60.0
 POLL_S = 0.002
-"""Fine enough for tens of milliseconds; looking more often would cost what is measured."""
+"""Fine enough for tens of milliseconds; polling more often would distort the measurement."""
 
 
 class NotSettled(RuntimeError):
-    """The group did not become, or stay, settled."""
+    """The group has not settled, or did not stay settled."""
 
 
 class Owners:
-    """Who owns what, as the members' callbacks tell it: a partition is given up before it moves."""
+    """Partition owners by the members' callbacks, which revoke a partition before it moves."""
 
     def __init__(self, partitions: int) -> None:
         self._owners = [0] * partitions
@@ -45,7 +45,7 @@ class Owners:
 
     @property
     def are_complete(self) -> bool:
-        """Whether each partition has one owner."""
+        """Whether each partition has exactly one owner."""
         return self._once == len(self._owners)
 
     def on_assigned(self, partitions: Partitions) -> None:
@@ -79,7 +79,7 @@ class Crowd:
         self.members: deque[muster.Member] = deque()
 
     async def gather(self) -> float:
-        """All join; how long until the group is settled, in seconds."""
+        """Let all members join; return the seconds until the group has settled."""
         started = time.monotonic()
         clients = [await self._connect() for _ in range(self._arguments.streams)]
         joining = []
@@ -92,14 +92,14 @@ class Crowd:
         return time.monotonic() - started
 
     async def join_one(self) -> float:
-        """Seconds from when a newcomer begins to connect until all hold their final partitions."""
+        """Seconds from when a new member connects until all members own their final partitions."""
         epoch, started = self.compute_epoch(), time.monotonic()
         member = self._make_member(await self._connect())
         self.members.append(member)
         return await self._converge(member.join(), epoch, started)
 
     async def leave_one(self) -> float:
-        """Seconds from when the oldest member begins to leave."""
+        """Seconds from when the oldest member starts to leave until the group has settled."""
         epoch, started = self.compute_epoch(), time.monotonic()
         return await self._converge(self.members.popleft().close(), epoch, started)
 
@@ -107,13 +107,13 @@ class Crowd:
         await asyncio.gather(*(member.close() for member in self.members))
 
     def compute_epoch(self) -> int:
-        """The epoch that all share. Raises NotSettled where they do not, or are not balanced."""
+        """The common epoch of all members. Raises NotSettled if they differ or are unbalanced."""
         epochs = {member.epoch for member in self.members}
         sizes = Counter(len(member.assignment) for member in self.members)
         if len(epochs) != 1 or 0 in epochs:
             raise NotSettled(f"the members are at epochs {sorted(epochs)}")
         if not self.owners.are_complete or max(sizes) - min(sizes) > 1:
-            raise NotSettled(f"the partitions are not shared out: members by size {dict(sizes)}")
+            raise NotSettled(f"the assignment is not balanced: members by size {dict(sizes)}")
         return epochs.pop()
 
     async def _converge(self, change: Awaitable[None], epoch: int, started: float) -> float:
@@ -127,15 +127,15 @@ class Crowd:
         return ended - started
 
     async def _wait(self, floor: int, limit_s: float) -> None:
-        """Until every member is above that epoch and every partition has its owner."""
+        """Wait until every member is above that epoch and every partition has one owner."""
         deadline = time.monotonic() + limit_s
         late = list(self.members)
         while late or not self.owners.are_complete:
-            # Most looks are at one member: looking at all would take the time that is measured.
+            # Usually poll one member only: polling all would take the time that is measured.
             while late and late[-1].epoch > floor:
                 late.pop()
             if not late and self.owners.are_complete:
-                # An epoch may have been reached, and left, before the last change was known.
+                # Members may have passed an epoch before the last change was known.
                 if len({member.epoch for member in self.members}) == 1:
                     return
                 late = list(self.members)
@@ -202,7 +202,7 @@ async def run_idle(arguments: argparse.Namespace) -> Json:
 
 
 class Window:
-    """A measured stretch of time, with the CPU that server and generator used in it."""
+    """A measurement interval, with the CPU that server and generator used in it."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -231,11 +231,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--target", required=True, help="HOST:PORT of the server")
     parser.add_argument("--pid", type=int, required=True, help="process id of the server")
     parser.add_argument("--topic", required=True)
-    parser.add_argument("--partitions", type=int, required=True, help="that the topic has")
+    parser.add_argument("--partitions", type=int, required=True, help="partitions of the topic")
     parser.add_argument("--members", type=int, default=1000)
     parser.add_argument("--streams", type=int, default=20, help="connections the members share")
     parser.add_argument("--rounds", type=int, default=1, help="joins and leaves (converge)")
-    parser.add_argument("--warm-up", type=float, default=2, help="seconds before it is measured")
+    parser.add_argument("--warm-up", type=float, default=2, help="seconds before measuring")
     parser.add_argument("--seconds", type=float, default=10, help="seconds to measure (idle)")
     parser.add_argument("--pause", type=float, default=1, help="seconds between changes (converge)")
     return parser.parse_args()
@@ -254,7 +254,7 @@ def main() -> int:
 
 
 def run_on_loop(work: Coroutine[Any, Any, Json]) -> Json:
-    """On uvloop where it is installed: a generator is to cost little."""
+    """Run on uvloop if it is installed, so that the generator itself costs little."""
     try:
         import uvloop
     except ImportError:

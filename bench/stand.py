@@ -1,7 +1,7 @@
-"""The servers that are measured: a warm Kafka and `muster serve`, each in a folder of its own.
+"""The measured servers: a warm Kafka and `muster serve`, each in its own folder.
 
-Each is started when it is first asked for, on loopback and on ports that the system chose, and is
-ended with the stand. Muster runs with its defaults unless a scenario says otherwise.
+Each is started on first use, on loopback and with ports that the system chooses, and ends with the
+stand. Muster runs with its defaults unless a scenario sets something.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ FAILURES = (
     AssertionError,
     OSError,
 )
-"""What a scenario may fail with; the others go on."""
+"""Errors that fail one scenario; the others continue."""
 
 
 class OutOfTime(RuntimeError):
-    """The time that all of it may take is over."""
+    """The time limit of the whole run has passed."""
 
 
 class BadRun(RuntimeError):
-    """A run that is worth nothing: answers with errors, members that were not steady."""
+    """A run without value: error responses, or members whose assignments changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One that is measured."""
+    """A measured server."""
 
     name: str
     bootstrap: str
@@ -58,7 +58,7 @@ class Server:
 
 
 class Stand:
-    """Starts what is asked for and ends all of it; `note` says what goes on."""
+    """Starts servers on demand and ends all of them; `note` reports progress."""
 
     def __init__(self, plan: Plan, started_at: float) -> None:
         self.plan = plan
@@ -79,7 +79,7 @@ class Stand:
         self.end_servers()
 
     def end_servers(self) -> None:
-        """End those that are shared; who asks for them again gets new ones."""
+        """End the shared servers; the next use starts new ones."""
         self._kafka = self._muster = None
         self._servers.close()
 
@@ -89,11 +89,11 @@ class Stand:
 
     @property
     def timeout_s(self) -> float:
-        """How long one measurement may take: what has begun may end a little late."""
+        """The time limit of one measurement: one that has started may end a little late."""
         return max(0.0, self._remaining_s) + OVERTIME_S
 
     def turns(self, count: int) -> Iterator[int]:
-        """So many turns, or fewer if the time is over. Raises OutOfTime where not one begins."""
+        """Yield `count` turns, fewer if the time runs out. Raises OutOfTime before the first."""
         for turn in range(count):
             if self._remaining_s <= 0:
                 if turn == 0:
@@ -104,7 +104,7 @@ class Stand:
 
     @property
     def broker(self) -> KafkaBroker:
-        """The broker itself, warm."""
+        """The Kafka broker, warmed up."""
         if self._kafka is None:
             self.note("starting Kafka")
             self._kafka = self._servers.enter_context(start_kafka())
@@ -119,7 +119,7 @@ class Stand:
 
     @property
     def muster(self) -> Server:
-        """The same at every call; another one where it has ended, for the next scenario."""
+        """The same server at each call, or a new one for the next scenario if it has ended."""
         if self._muster is None or has_ended(self._muster):
             self._muster = self._servers.enter_context(serve())
             self.note(f"warming Muster up for {MUSTER_WARM_UP_S:.0f} s")
@@ -128,14 +128,14 @@ class Stand:
 
     @contextmanager
     def another_muster(self, settings: Mapping[str, object] | None = None) -> Iterator[Server]:
-        """A fresh one for as long as the block lasts."""
+        """A new server for the duration of the block."""
         with serve(settings) as server:
             yield describe(server)
 
     def run_kload(
         self, server: Server, subcommand: str, *, checks: bool = True, **options: object
     ) -> Json:
-        """Run kload on a server within the time that remains. Raises BadRun, as `check_report`."""
+        """Run kload on a server in the remaining time. Raises BadRun, as `check_report`."""
         report = run_kload(
             subcommand, server.bootstrap, timeout_s=self.timeout_s, pid=server.pid, **options
         )
@@ -146,7 +146,7 @@ class Stand:
     def interleave(
         self, sides: Mapping[str, Callable[[], Json]], runs: int | None = None
     ) -> dict[str, list[Json]]:
-        """Run all sides in turns, so that whatever else the machine does meets all alike."""
+        """Run all sides in turns, so that other load on the machine affects all of them."""
         done: dict[str, list[Json]] = {side: [] for side in sides}
         count = runs or self.plan.runs
         for turn in self.turns(count):
@@ -156,14 +156,14 @@ class Stand:
         return done
 
     def note(self, what: str) -> None:
-        """Say on standard error what goes on."""
+        """Report progress on standard error."""
         seconds = time.monotonic() - self._started_at
         print(f"{seconds:5.0f} s  {what}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def serve(settings: Mapping[str, object] | None = None) -> Iterator[MusterServer]:
-    """A `muster serve` with a data folder of its own, which goes with it."""
+    """A `muster serve` with a data folder of its own, deleted at the end."""
     folder = Path(tempfile.mkdtemp(prefix="muster-bench-"))
     try:
         with MusterServer(folder / "data", settings=settings) as server:
@@ -181,10 +181,10 @@ def has_ended(server: MusterServer) -> bool:
 
 
 def check_report(report: Json) -> None:
-    """Raise BadRun where answers had errors, or the members were not what they should be."""
+    """Raise BadRun if there were error responses, or if assignments changed or overlapped."""
     if report.get("errors"):
-        raise BadRun(f"answers with errors, by code: {report['errors']}")
+        raise BadRun(f"error responses, by code: {report['errors']}")
     if report.get("changed"):
-        raise BadRun(f"{report['changed']} heartbeats were not steady")
+        raise BadRun(f"{report['changed']} heartbeats changed something")
     if report.get("double_owned"):
         raise BadRun(f"{report['double_owned']} times a partition had two owners")

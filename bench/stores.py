@@ -1,11 +1,11 @@
-"""Makes stores as much traffic would have left them and a kill ends them.
+"""Generates stores as heavy traffic and a kill would leave them.
 
     python -m bench.stores commits FOLDER --records 7600000
     python -m bench.stores offsets FOLDER --groups 10000 --partitions 100
     python -m bench.stores members FOLDER --members 100000
 
-The batches, and what they leave in `latest`, go straight through the store. The process ends
-without closing it, so that the next one finds the write-ahead log that a kill leaves.
+Writes batches and their `latest` entries directly to the store. The process ends without closing
+it, so that the next one finds a write-ahead log, as after a kill.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ SYNC_EVERY = 200
 
 _INT64 = struct.Struct(">q")
 _MARK = 0x7E57_0FF5_E700_0000
-"""An offset that is nowhere else in a batch, to be found and replaced."""
+"""A value that occurs nowhere else in a batch, to be found and replaced."""
 
 _MARK_TIME = 0x7E57_0000_71AE_0000
 _BASE_OFFSET_AT = 0
@@ -79,7 +79,7 @@ _TIMES_AT = 27
 
 
 class StoreMaker:
-    """Appends to a store and makes it durable now and then."""
+    """Appends to a store and syncs it periodically."""
 
     def __init__(self, folder: Path) -> None:
         self.store: LogStore = open_store(folder, partitions=LOG_PARTITIONS)
@@ -89,7 +89,7 @@ class StoreMaker:
     def append(
         self, partition: LogPartition, batch: bytes, count: int, latest: dict[bytes, bytes | None]
     ) -> None:
-        """One batch, which must begin at the next offset of its partition."""
+        """Append one batch, which must begin at the next offset of its partition."""
         base_offset = self.store.next_offset(partition)
         append = PartitionAppend(partition, base_offset, batch, count, latest)
         while not self._try_write(append):
@@ -100,7 +100,7 @@ class StoreMaker:
             self.sync()
 
     def _try_write(self, append: PartitionAppend) -> bool:
-        """Whether the store could take it just now."""
+        """Whether the store accepted the write; it may be stalled."""
         try:
             self.store.write([append])
         except StoreStalled:
@@ -108,7 +108,7 @@ class StoreMaker:
         return True
 
     def sync(self) -> None:
-        """What was appended is durable, and marked as that."""
+        """Sync what was appended, and mark it as durable."""
         self.store.sync()
         self.store.mark_durable(self._unsynced)
         self.store.sync_watermark()
@@ -116,7 +116,7 @@ class StoreMaker:
 
 
 class CommitTemplate:
-    """One commit of a group for all partitions of a topic, as a batch to be filled in."""
+    """A template: the batch of one commit of a group for all partitions of a topic."""
 
     def __init__(self, group: GroupId, partitions: int) -> None:
         self.partition = compute_log_partition(group, LOG_PARTITIONS)
@@ -137,7 +137,7 @@ class CommitTemplate:
         self._times_at = self._offsets_at + time_at
 
     def fill(self, base_offset: int, offset: int, time_ms: int) -> bytes:
-        """The batch at its place, every partition committed at about an offset."""
+        """The batch at its base offset, with each partition committed at about ``offset``."""
         data = self._bytes
         offsets = np.arange(offset, offset + self.count, dtype=">i8")
         data[self._offsets_at] = offsets.view(np.uint8).reshape(self.count, 8)
@@ -152,7 +152,7 @@ class CommitTemplate:
         return data.tobytes()
 
     def latest(self, batch: bytes, base_offset: int, time_ms: int) -> dict[bytes, bytes | None]:
-        """What the batch leaves for each key."""
+        """The `latest` entries of the batch."""
         size = self._value_size
         return {
             key: pack_latest(base_offset + index, time_ms, batch[start : start + size])
@@ -163,9 +163,9 @@ class CommitTemplate:
 def make_commits(
     folder: Path, *, records: int, groups: int = 10, partitions: int = COMMIT_PARTITIONS
 ) -> None:
-    """Groups without members that committed all partitions of a topic again and again.
+    """Groups without members that committed all partitions of a topic repeatedly.
 
-    Of a long history only the last rounds go to `latest`: earlier ones would be overwritten.
+    Only the last rounds of a long history are written to `latest`: later ones overwrite the rest.
     """
     maker = StoreMaker(folder)
     maker.store.write([], [make_topic_record(partitions)])
@@ -252,7 +252,7 @@ def make_group(group: GroupId, metadata_hash: int, now_ms: int) -> Iterator[Reco
 
 
 def make_topic_record(partitions: int) -> tuple[bytes, bytes | None]:
-    """The topic that all of them use."""
+    """The topic that all groups use."""
     return encode_side(SideRecord(TopicSideKey(TOPIC), TopicSideValue(TOPIC_ID, partitions)))
 
 

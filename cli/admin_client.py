@@ -1,4 +1,4 @@
-"""The server's services, for commands: one connection, one deadline, errors as exit codes."""
+"""Calls the server's gRPC services: one connection, one deadline, errors as exit codes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from muster.v1 import admin_pb2, admin_pb2_grpc, group_pb2, group_pb2_grpc, type
 Response = TypeVar("Response")
 
 CHANNEL_OPTIONS = (
-    # A proxy for the web is no way to a server that listens on loopback.
+    # An HTTP proxy cannot reach a server that listens on loopback.
     ("grpc.enable_http_proxy", 0),
-    # gRPC's own retries have no limit, and within one call no end (muster/connection/client.py).
+    # gRPC retries without limit, even within one call (see muster/connection/client.py).
     ("grpc.enable_retries", 0),
 )
 
@@ -34,11 +34,11 @@ EXIT_CODE_OF = {
     _Status.UNAVAILABLE: ExitCode.UNREACHABLE,
     _Status.DEADLINE_EXCEEDED: ExitCode.UNREACHABLE,
 }
-"""Exit codes of gRPC statuses; all others are plain failures."""
+"""Exit codes by gRPC status; all others exit with ``FAILED``."""
 
 
 class AdminClient:
-    """Calls that people make. Every error is a ``CommandError``."""
+    """The calls that commands make. Every error is raised as a ``CommandError``."""
 
     def __init__(self, channel: grpc.Channel, server: str, timeout_s: float) -> None:
         self._stub = admin_pb2_grpc.AdminServiceStub(channel)
@@ -47,7 +47,7 @@ class AdminClient:
         self._timeout_s = timeout_s
 
     def list_topics(self) -> list[admin_pb2.Topic]:
-        """All topics, in the order of their names."""
+        """All topics, by name."""
         found: list[admin_pb2.Topic] = []
         token = ""
         while True:
@@ -59,7 +59,7 @@ class AdminClient:
                 return found
 
     def list_groups(self) -> list[admin_pb2.GroupSummary]:
-        """All groups, in the order of their ids."""
+        """All groups, by id."""
         found: list[admin_pb2.GroupSummary] = []
         token = ""
         while True:
@@ -73,7 +73,7 @@ class AdminClient:
     def describe_group(
         self, group_id: str, as_of: types_pb2.AsOf | None = None
     ) -> admin_pb2.DescribeGroupResponse:
-        """One group with its members."""
+        """One group and its members."""
         request = admin_pb2.DescribeGroupRequest(group_id=group_id, as_of=as_of)
         return self._call(self._stub.DescribeGroup, request)
 
@@ -91,7 +91,7 @@ class AdminClient:
         return response
 
     def create_topic(self, name: str, partitions: int, validate_only: bool) -> admin_pb2.Topic:
-        """The topic as it is made, or would be."""
+        """Create a topic; with ``validate_only`` return it as it would be created."""
         request = admin_pb2.CreateTopicRequest(
             topic_name=name,
             num_partitions=partitions,
@@ -101,7 +101,7 @@ class AdminClient:
         return self._call(self._stub.CreateTopic, request).topic
 
     def grow_topic(self, name: str, partitions: int, validate_only: bool) -> admin_pb2.Topic:
-        """The topic as it becomes, or would."""
+        """Add partitions to a topic; return the topic after the change."""
         request = admin_pb2.GrowTopicRequest(
             topic_name=name,
             num_partitions=partitions,
@@ -113,7 +113,7 @@ class AdminClient:
     def set_topic_racks(
         self, name: str, racks: Sequence[Sequence[str]], validate_only: bool
     ) -> admin_pb2.Topic:
-        """The topic as it becomes, or would."""
+        """Set the replica racks of a topic; return the topic after the change."""
         request = admin_pb2.SetTopicRacksRequest(
             topic_name=name,
             replica_racks=[admin_pb2.ReplicaRacks(names=names) for names in racks],
@@ -123,14 +123,14 @@ class AdminClient:
         return self._call(self._stub.SetTopicRacks, request).topic
 
     def delete_topic(self, name: str, validate_only: bool) -> admin_pb2.Topic:
-        """The topic as it was."""
+        """Delete a topic; return it as it was."""
         request = admin_pb2.DeleteTopicRequest(
             topic_name=name, validate_only=validate_only, request_id=str(uuid.uuid4())
         )
         return self._call(self._stub.DeleteTopic, request).topic
 
     def delete_group(self, group_id: str, validate_only: bool) -> None:
-        """Delete an empty group with its offsets, or see whether it could be."""
+        """Delete an empty group with its offsets, or check that it can be deleted."""
         request = admin_pb2.DeleteGroupRequest(
             group_id=group_id, validate_only=validate_only, request_id=str(uuid.uuid4())
         )
@@ -139,7 +139,7 @@ class AdminClient:
     def delete_offsets(
         self, group_id: str, topics: Mapping[str, Sequence[int]], validate_only: bool
     ) -> list[types_pb2.TopicFailures]:
-        """What could not be deleted."""
+        """Delete offsets; return the failures."""
         request = admin_pb2.DeleteOffsetsRequest(
             group_id=group_id,
             topics=[
@@ -152,14 +152,14 @@ class AdminClient:
         return list(self._call(self._stub.DeleteOffsets, request).failures)
 
     def describe_group_configs(self, group_id: str) -> list[admin_pb2.GroupConfig]:
-        """The settings of a group."""
+        """The configs of a group."""
         request = admin_pb2.DescribeGroupConfigsRequest(group_id=group_id)
         return list(self._call(self._stub.DescribeGroupConfigs, request).configs)
 
     def alter_group_configs(
         self, group_id: str, changes: Mapping[str, str | None], validate_only: bool
     ) -> None:
-        """Change settings of a group; ``None`` for those that it is to have no more."""
+        """Set configs of a group; ``None`` removes one."""
         request = admin_pb2.AlterGroupConfigsRequest(
             group_id=group_id,
             changes=[
@@ -171,25 +171,25 @@ class AdminClient:
         self._call(self._stub.AlterGroupConfigs, request)
 
     def plan_migration(self, group_id: str) -> admin_pb2.PlanMigrationResponse:
-        """What is in the way of a group's conversion to the consumer protocol."""
+        """The obstacles to converting a group to the consumer protocol."""
         return self._call(
             self._stub.PlanMigration, admin_pb2.PlanMigrationRequest(group_id=group_id)
         )
 
     def convert_to_classic_group(self, group_id: str, validate_only: bool) -> None:
-        """Make a consumer group a classic one, or see whether it could be."""
+        """Convert a consumer group to a classic group, or check that it can be converted."""
         request = admin_pb2.ConvertToClassicGroupRequest(
             group_id=group_id, validate_only=validate_only, request_id=str(uuid.uuid4())
         )
         self._call(self._stub.ConvertToClassicGroup, request)
 
     def list_transactions(self) -> list[admin_pb2.Transaction]:
-        """The open transactions."""
+        """All open transactions."""
         request = admin_pb2.ListTransactionsRequest()
         return list(self._call(self._stub.ListTransactions, request).transactions)
 
     def end_transaction(self, transaction: admin_pb2.Transaction, commit: bool) -> None:
-        """Commit or abort what a transaction has open in one partition of the log."""
+        """Commit or abort the pending offsets of a transaction in one log partition."""
         request = admin_pb2.EndTransactionRequest(
             log_partition=transaction.log_partition,
             producer_id=transaction.producer_id,
@@ -208,13 +208,13 @@ class AdminClient:
 
 @contextmanager
 def connect(server: str, timeout_s: float) -> Iterator[AdminClient]:
-    """A client of the server at ``HOST:PORT``."""
+    """Connect to the server at ``HOST:PORT``."""
     with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
         yield AdminClient(channel, server, timeout_s)
 
 
 def compute_command_error(error: Any, server: str, timeout_s: float) -> CommandError:
-    """What a failed call means for the command, in one line."""
+    """Convert a failed call into a one-line ``CommandError``."""
     status = error.code()
     detail = " ".join(str(error.details() or status.name).split())
     match status:

@@ -1,4 +1,4 @@
-"""Asking before something is done that cannot be undone."""
+"""Confirmation before a command does something that cannot be undone."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from cli.output import print_note, print_table
 def ask(
     columns: Sequence[str], rows: Sequence[Sequence[object]], effect: str | None = None
 ) -> None:
-    """Show on standard error what it is about and what will happen; raises unless it is wanted."""
+    """Show on standard error what will change, and ask; raise unless the user confirms."""
     if rows:
         print_table(columns, rows, sys.stderr)
     if effect is not None:
         print_note(effect)
     if not sys.stdin.isatty():
-        raise CommandError("not a terminal, so nobody can be asked: add --yes", ExitCode.USAGE)
-    if not typer.confirm("Go on?", err=True):
+        raise CommandError(
+            "cannot ask for confirmation, standard input is not a terminal: add --yes",
+            ExitCode.USAGE,
+        )
+    if not typer.confirm("Continue?", err=True):
         raise CommandError("nothing was changed")
 
 
 def raise_failures(failed: Sequence[CommandError]) -> None:
-    """One failure exits as it is; several of different kinds are a plain failure."""
+    """Raise one error for all failures; its exit code is theirs if they agree, else ``FAILED``."""
     if not failed:
         return
     codes = {error.exit_code for error in failed}

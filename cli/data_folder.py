@@ -1,4 +1,4 @@
-"""The data folder: which parts it has, and where a running server says how it can be reached."""
+"""The data folder: its parts, and the file in which a running server publishes its addresses."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HARMLESS = {"lost+found"}
 class DataFolder:
     """A folder that holds the log (`store`), the records of topics (`topics`) and little else.
 
-    `endpoints.json` is there while a server runs: its process id and, for each listener, the
-    address that it is bound to, which is how tests and the demo learn of ports that the system
-    chose. A server that was killed leaves it behind; the next one removes it when it starts.
-    `reserve` keeps room on the disk: see `cli.serve.disk_room`.
+    `endpoints.json` exists while a server runs: its process id and, for each listener, the
+    address that it is bound to. Tests and the demo read it to learn ports that the system chose.
+    A killed server leaves it behind; the next one removes it when it starts.
+    `reserve` reserves disk space: see `cli.serve.disk_space`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,9 +34,10 @@ class DataFolder:
         self.reserve = path / RESERVE
 
     def prepare(self, *, is_filled: bool = False) -> None:
-        """Makes the folder where it is missing. Raises ``CommandError`` if it cannot be used.
+        """Create the folder if it is missing. Raises ``CommandError`` if it cannot be used.
 
-        It cannot where a restore or an import was killed, unless it ``is_filled`` by one now.
+        A folder in which a restore or an import was killed cannot be used, except by the restore
+        or import that is filling it now (``is_filled``).
         """
         from storage.folder.replacement import StoreUnfinished, finish_replacement
         from storage.log_store import StoreError
@@ -51,12 +52,14 @@ class DataFolder:
             names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
             if names and not names & _OURS:
                 raise CommandError(
-                    f"{self.path} is not empty and holds nothing of Muster (it has {min(names)}): "
-                    "use another folder for --data-dir",
+                    f"{self.path} is not empty and is not a Muster data folder (it has "
+                    f"{min(names)}): use another folder for --data-dir",
                     ExitCode.PRECONDITION,
                 )
             if not os.access(self.path, os.W_OK | os.X_OK):
-                raise CommandError(f"{self.path} is not writable: --data-dir needs one that is")
+                raise CommandError(
+                    f"{self.path} is not writable: use a writable folder for --data-dir"
+                )
         except OSError as error:
             raise CommandError(
                 f"{self.path} cannot be used for --data-dir: {error.strerror}"
@@ -65,11 +68,11 @@ class DataFolder:
             raise CommandError(f"{self.path} cannot be used for --data-dir: {error}") from error
 
     def write_endpoints(self, endpoints: Mapping[str, object]) -> None:
-        """Says where the server listens; a reader finds all of it or nothing."""
+        """Publish the server's addresses; the file appears complete or not at all."""
         unfinished = self.endpoints.with_suffix(".new")
         unfinished.write_text(json.dumps(endpoints, indent=2) + "\n", encoding="utf-8")
         unfinished.replace(self.endpoints)
 
     def remove_endpoints(self) -> None:
-        """Nothing listens any more, or not yet."""
+        """Remove the published addresses."""
         self.endpoints.unlink(missing_ok=True)

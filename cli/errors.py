@@ -1,4 +1,4 @@
-"""How a command fails: one line on standard error, and an exit code that scripts can tell apart."""
+"""Errors of commands: a line on standard error, and an exit code that scripts can distinguish."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What `muster` exits with."""
+    """Exit codes of `muster`."""
 
     DONE = 0
     FAILED = 1
@@ -15,14 +15,14 @@ class ExitCode(IntEnum):
     PRECONDITION = 4
     UNREACHABLE = 5
     HALF_APPLIED = 70
-    """A bug stopped a command after its first change: EX_SOFTWARE of sysexits."""
+    """A bug stopped a command after its first change (EX_SOFTWARE of sysexits)."""
     WRITE_FAILED = 74
-    """The log could not be written: EX_IOERR of sysexits."""
+    """The log could not be written (EX_IOERR of sysexits)."""
     INTERRUPTED = 130
 
 
 class CommandError(Exception):
-    """A command cannot go on; ``message`` is for people, one line or one for each mistake."""
+    """A command failed; ``message`` is for users, one line for each mistake."""
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""The command line, `muster …`: which commands there are. What they do is imported when they run.
+"""The command line `muster`: the list of its commands.
 
-grpc, rich and the server's rooms stay out of this module's imports: `muster topic list` is to
-answer in less time than a JVM takes to start.
+This module does not import grpc, rich or the server, so that `muster topic list` answers faster
+than a JVM starts; a command imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ app.add_typer(pipeline_app, name="pipeline")
 
 @app.command()
 def version(output: OutputOption = Format.TABLE) -> None:
-    """Print the version of Muster and of what it runs on."""
+    """Print the versions of Muster, Python and the main packages."""
     from cli.output import print_listing
     from cli.version import compute_version_listing
 
@@ -54,7 +54,7 @@ def version(output: OutputOption = Format.TABLE) -> None:
 
 
 def main() -> None:
-    """Runs a command and exits, with a code of `cli.errors.ExitCode`."""
+    """Run a command and exit with a code of `cli.errors.ExitCode`."""
     try:
         app()
     except CommandError as error:

@@ -1,4 +1,4 @@
-"""Messages of ``muster.v1`` as commands print them."""
+"""Renders messages of ``muster.v1`` for output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 
 def as_dict(message: Message) -> dict[str, Any]:
-    """By the names of the fields; topic ids as Kafka's tools and tables here write them."""
+    """A message as a dict by field name; topic ids are rendered as Kafka's tools render them."""
     content: dict[str, Any] = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
@@ -19,7 +19,7 @@ def as_dict(message: Message) -> dict[str, Any]:
 
 
 def _respell_topic_ids(content: Any) -> None:
-    """Protobuf spells bytes in the alphabet of base64 that has ``+`` and ``/``."""
+    """Re-encode topic ids: protobuf's JSON uses the base64 alphabet with ``+`` and ``/``."""
     if isinstance(content, list):
         for each in content:
             _respell_topic_ids(each)
@@ -35,5 +35,5 @@ _URLSAFE = str.maketrans("+/", "-_")
 
 
 def render_topic_id(topic_id: bytes) -> str:
-    """As Kafka prints ids: URL-safe base64 without padding; nothing for no id."""
+    """Render an id as Kafka does: URL-safe base64 without padding; empty for no id."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

@@ -18,23 +18,21 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 
 SETTINGS_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""For commands that take every setting as a flag: what is left over is read by `parse_flags`."""
+"""For commands that accept every setting as a flag: `parse_flags` reads the remaining arguments."""
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``500ms``, ``30s``, ``2m`` or ``30``."""
+    """Parse ``500ms``, ``30s``, ``2m`` or ``30`` into seconds."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or float(match[1]) == 0:
         raise typer.BadParameter(f"{text!r} is not a duration such as 500ms, 30s or 2m")
     return float(match[1]) * _SECONDS[match[2]]
 
 
-OutputOption: TypeAlias = Annotated[
-    Format, typer.Option("--output", "-o", help="Form of the output.")
-]
+OutputOption: TypeAlias = Annotated[Format, typer.Option("--output", "-o", help="Output format.")]
 ServerOption: TypeAlias = Annotated[
     str,
-    typer.Option("--server", envvar="MUSTER_SERVER", help="Where the server's gRPC listens."),
+    typer.Option("--server", envvar="MUSTER_SERVER", help="The server's gRPC address."),
 ]
 TimeoutOption: TypeAlias = Annotated[
     float,
@@ -47,11 +45,13 @@ TimeoutOption: TypeAlias = Annotated[
     ),
 ]
 QuietOption: TypeAlias = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but data and errors.")
+    bool, typer.Option("--quiet", "-q", help="Print only data and errors.")
 ]
-YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption: TypeAlias = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")
+]
 DryRunOption: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Only say what would happen.")
+    bool, typer.Option("--dry-run", help="Only show what would change.")
 ]
 ConfigOption: TypeAlias = Annotated[
     Path | None,
@@ -59,7 +59,7 @@ ConfigOption: TypeAlias = Annotated[
         "--config",
         envvar="MUSTER_CONFIG",
         metavar="FILE",
-        help="Settings: .properties, as Kafka's server.properties, or .toml.",
+        help="Settings file: .properties (Kafka's server.properties works) or .toml.",
     ),
 ]
 
@@ -68,7 +68,7 @@ DEFAULT_TIMEOUT = "30s"
 
 
 def resolve_settings(arguments: Sequence[str], config: Path | None) -> Resolved:
-    """The settings of a command line, this process's environment and a file."""
+    """Resolve the settings of a command line, this process's environment and a file."""
     import os
 
     try:

@@ -1,4 +1,4 @@
-"""What commands print: tables with Kafka's columns for people, the response itself for programs.
+"""Prints results: tables with Kafka's columns for people, complete responses for programs.
 
 Data goes to standard output, everything else to standard error.
 """
@@ -17,7 +17,7 @@ ENVELOPE_VERSION = 1
 
 
 class Format(StrEnum):
-    """Forms of output."""
+    """Output formats."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -29,11 +29,11 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a command found.
+    """The result of a command.
 
-    ``columns`` and ``rows`` are for tables and CSV, ``wide_columns`` how many columns at the end
-    only the wide table and CSV have. ``content`` is for JSON and YAML, and ``items`` names the list
-    in it whose entries are the lines of JSON lines.
+    ``columns`` and ``rows`` are for tables and CSV; the last ``wide_columns`` columns appear only
+    in wide tables and CSV. ``content`` is for JSON and YAML; ``items`` names the list in it whose
+    entries are the lines of JSON lines.
     """
 
     command: str
@@ -46,7 +46,7 @@ class Listing:
 
 
 def print_listing(listing: Listing, form: Format) -> None:
-    """Prints a listing in the form asked for."""
+    """Print a listing in the given format."""
     match form:
         case Format.TABLE | Format.WIDE:
             for line in listing.preface:
@@ -71,14 +71,14 @@ def print_listing(listing: Listing, form: Format) -> None:
 
 
 def compute_envelope(listing: Listing) -> dict[str, Any]:
-    """The content with the command that it answers, and the version of this form."""
+    """The content with the command's name and the version of this format."""
     return {"_command": listing.command, "_version": ENVELOPE_VERSION, **listing.content}
 
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None
 ) -> None:
-    """Prints columns two blanks apart, numbers to the right."""
+    """Print columns two blanks apart, numbers aligned right."""
     cells = [[_show(value) for value in row] for row in rows]
     numeric = [
         bool(rows) and all(isinstance(row[index], int) for row in rows)
@@ -97,7 +97,7 @@ def print_table(
 
 
 def print_note(text: str) -> None:
-    """A line that is not data."""
+    """Print a line that is not data."""
     print(text, file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Topics that are asked for by name and number of partitions: on a command line, or in a file."""
+"""Topics given by name and partition count, on a command line or in a file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 Racks: TypeAlias = tuple[tuple[str, ...], ...]
-"""Of the replicas of each partition, from 0 on."""
+"""The racks of the replicas of each partition, from partition 0."""
 
 
 class TopicSpec(NamedTuple):
-    """A topic that is to exist with at least this many partitions.
+    """A topic that must exist with at least this many partitions.
 
-    ``racks`` are those of the replicas of each partition; ``None`` leaves them as they are.
+    ``racks`` are those of the replicas of each partition; ``None`` leaves them unchanged.
     """
 
     name: str
@@ -29,11 +29,11 @@ class TopicSpec(NamedTuple):
 
 
 class TopicSpecError(ValueError):
-    """A topic that cannot be; the message is one line for people."""
+    """An invalid topic; the message is one line for users."""
 
 
 def parse_topic(text: str) -> TopicSpec:
-    """``NAME=PARTITIONS``."""
+    """Parse ``NAME=PARTITIONS``."""
     name, equals, number = text.rpartition("=")
     if not equals:
         raise TopicSpecError(f"{text!r} is not NAME=PARTITIONS, such as orders=12")
@@ -43,13 +43,15 @@ def parse_topic(text: str) -> TopicSpec:
 
 
 def check_topic(name: object, partitions: object) -> TopicSpec:
-    """Raises ``TopicSpecError`` for names that Kafka refuses, and counts below 1."""
+    """Check a topic. Raises ``TopicSpecError`` for names that Kafka rejects and counts below 1."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         raise TopicSpecError(
-            f"{name!r} is no name of a topic: letters, digits, '.', '_' and '-' make one"
+            f"{name!r} is not a valid topic name: use letters, digits, '.', '_' and '-'"
         )
     if len(name) > NAME_LENGTH_MAX:
-        raise TopicSpecError(f"the topic name {name[:20]}… is longer than {NAME_LENGTH_MAX}")
+        raise TopicSpecError(
+            f"the topic name {name[:20]}… is longer than {NAME_LENGTH_MAX} characters"
+        )
     if not isinstance(partitions, int) or isinstance(partitions, bool):
         raise TopicSpecError(f"topic {name}: {partitions!r} is not a number of partitions")
     if not 1 <= partitions <= PARTITIONS_MAX:
@@ -58,7 +60,7 @@ def check_topic(name: object, partitions: object) -> TopicSpec:
 
 
 def read_yaml(path: Path) -> object:
-    """What a YAML file says. Raises ``TopicSpecError``."""
+    """Read a YAML file. Raises ``TopicSpecError``."""
     import yaml
 
     try:
@@ -71,9 +73,9 @@ def read_yaml(path: Path) -> object:
 
 
 def read_topics_file(path: Path) -> list[TopicSpec]:
-    """Topics of a YAML file: a mapping of names to numbers of partitions.
+    """Read topics from a YAML file that maps each name to its number of partitions.
 
-    Or to mappings with ``partitions``, and ``racks``: a list of names for each partition.
+    A name may also map to ``partitions`` and ``racks``, a list of rack names for each partition.
     """
     content = read_yaml(path)
     if content is None:
@@ -87,13 +89,13 @@ def read_topics_file(path: Path) -> list[TopicSpec]:
 
 
 def merge_topics(specs: Iterable[TopicSpec]) -> list[TopicSpec]:
-    """Each topic once. Raises ``TopicSpecError`` where one is asked for with two counts."""
+    """Remove duplicates. Raises ``TopicSpecError`` if a topic is given with two counts."""
     merged: dict[str, TopicSpec] = {}
     for spec in specs:
         known = merged.get(spec.name, spec)
         if known.partitions != spec.partitions:
             raise TopicSpecError(
-                f"topic {spec.name} is asked for with {known.partitions} and with "
+                f"topic {spec.name} is given with {known.partitions} and with "
                 f"{spec.partitions} partitions"
             )
         merged[spec.name] = known if known.racks is not None else spec
@@ -108,27 +110,27 @@ def _read_entry(name: object, entry: object) -> TopicSpec:
 
 
 def check_racks_of(spec: TopicSpec, content: object) -> TopicSpec:
-    """The topic with racks, of no more partitions than it has."""
+    """The topic with racks, for no more partitions than it has."""
     try:
         racks = check_racks(content)
     except TopicSpecError as error:
         raise TopicSpecError(f"topic {spec.name}: {error}") from error
     if len(racks) > spec.partitions:
         raise TopicSpecError(
-            f"topic {spec.name} has {spec.partitions} partitions, and racks of {len(racks)}"
+            f"topic {spec.name} has {spec.partitions} partitions, but racks for {len(racks)}"
         )
     return spec._replace(racks=racks)
 
 
 def check_racks(content: object) -> Racks:
-    """A list of lists of names. Raises ``TopicSpecError`` for anything else."""
+    """Check a list of lists of rack names. Raises ``TopicSpecError`` for anything else."""
     if not isinstance(content, list):
         raise TopicSpecError("write the racks as a list with a list of names for each partition")
     return tuple(check_names(number, names) for number, names in enumerate(content))
 
 
 def check_names(partition: int, names: object) -> tuple[str, ...]:
-    """The racks of one partition, each once: two replicas in one rack say no more than one."""
+    """Check the racks of one partition and remove duplicates: which racks, not how many, counts."""
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        raise TopicSpecError(f"partition {partition}: {names!r} is no list of names of racks")
+        raise TopicSpecError(f"partition {partition}: {names!r} is not a list of rack names")
     return tuple(dict.fromkeys(names))

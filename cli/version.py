@@ -1,4 +1,4 @@
-"""Which version this is, and of what it is made."""
+"""The versions of Muster and of the packages it runs on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def compute_version() -> str:
 
 
 def compute_versions() -> dict[str, str]:
-    """Versions by name: Muster first, then Python and the packages that matter."""
+    """Versions by name: Muster, Python, and the packages that matter."""
     versions = {"muster": compute_version(), "python": platform.python_version()}
     for part in _PARTS:
         try:
@@ -28,7 +28,7 @@ def compute_versions() -> dict[str, str]:
 
 
 def compute_version_listing() -> Listing:
-    """The versions, as `muster version` prints them."""
+    """The versions, for `muster version`."""
     versions = compute_versions()
     items = [{"name": name, "version": version} for name, version in versions.items()]
     rows = [list(item.values()) for item in items]

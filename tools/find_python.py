@@ -1,8 +1,8 @@
-"""Prints the interpreter to make the virtual environment with: the quickest of those there are.
+"""Prints the interpreter for the virtual environment: the fastest one that is installed.
 
-Builds of one version differ by a factor of two and more: a distribution's is optimised by a
-profile, one built from source often is not, and the server pays for it on every request. The
-``python3`` of the PATH stays unless another is clearly quicker. Takes some seconds.
+Builds of one version differ in speed by a factor of two and more: distributions use profile-guided
+optimisation, builds from source often do not, and the server pays for it on every request. The
+``python3`` of the PATH is kept unless another is clearly faster. Takes some seconds.
 
     python3 tools/find_python.py [CANDIDATE ...]
 """
@@ -17,7 +17,7 @@ import sys
 OLDEST = (3, 11)
 NEWEST = (3, 13)
 CLEARLY = 0.9
-"""Another interpreter is taken if it needs less than this share of the time."""
+"""Another interpreter is chosen if it needs less than this share of the time."""
 ROUNDS = 8
 
 PROBE = """
@@ -47,7 +47,7 @@ print(min(measure() for _ in range(40)))
 
 
 def measure(candidate: str) -> float | None:
-    """Seconds of CPU that a fixed piece of work takes; ``None`` for what cannot be used."""
+    """CPU seconds that a fixed piece of work takes; ``None`` if the interpreter is not usable."""
     done = subprocess.run(
         [candidate, "-c", PROBE % (OLDEST, NEWEST)], capture_output=True, text=True, check=False
     )
@@ -55,9 +55,9 @@ def measure(candidate: str) -> float | None:
 
 
 def measure_in_turns(candidates: list[str]) -> dict[str, float]:
-    """The least time of each that can be used.
+    """The minimum time of each usable interpreter.
 
-    They take turns, so that a moment in which the machine is busy falls on all of them.
+    The measurements alternate, so that other load on the machine affects all of them.
     """
     least: dict[str, float] = {}
     for candidate in candidates:
@@ -70,16 +70,16 @@ def measure_in_turns(candidates: list[str]) -> dict[str, float]:
 
 
 def find_candidates() -> list[str]:
-    """``python3`` first, then what distributions install beside it."""
+    """``python3`` first, then the versions that distributions install beside it."""
     names = ["python3", *(f"python3.{minor}" for minor in range(OLDEST[1], NEWEST[1] + 1))]
     paths = [shutil.which(name) for name in names]
     paths += [shutil.which(name, path="/usr/bin:/usr/local/bin") for name in names]
-    # One interpreter has several names; the first stands for it, for a link may be a wrapper's.
+    # One interpreter has several names; keep the first, because the link may be a wrapper's.
     return list({os.path.realpath(path): path for path in reversed(paths) if path}.values())[::-1]
 
 
 def choose(candidates: list[str]) -> str | None:
-    """The first that can be used, unless another is clearly quicker."""
+    """The first usable interpreter, unless another is clearly faster."""
     times = measure_in_turns(candidates)
     if not times:
         return None

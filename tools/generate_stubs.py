@@ -1,8 +1,8 @@
 """Generates the committed protobuf and gRPC stubs.
 
-``python tools/generate_stubs.py`` writes them; ``--check`` only compares and fails where a file
+``python tools/generate_stubs.py`` writes them; ``--check`` only compares and fails if a file
 differs. ``muster.v1`` becomes ``sdk/muster/v1/*_pb2.py``, ``*_pb2_grpc.py`` and their ``.pyi``;
-``muster.store.v1`` becomes ``storage/*_pb2.py`` and ``.pyi``, for only the store reads it.
+``muster.store.v1``, which only the store uses, becomes ``storage/*_pb2.py`` and ``.pyi``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CALL_TYPES = {
 
 
 def compute_stubs() -> dict[Path, str]:
-    """The text of every generated file, by its path within the checkout."""
+    """The text of every generated file, by its path in the checkout."""
     return _generate_service_stubs() | _generate_store_stubs()
 
 
@@ -63,7 +63,7 @@ def _generate_service_stubs() -> dict[Path, str]:
 
 
 def _generate_store_stubs() -> dict[Path, str]:
-    """The store's messages, generated where the store can import them without a package."""
+    """The store's messages, generated where the store imports them without a package."""
     folder = PROTO / "muster" / "store" / "v1"
     names = sorted(source.name for source in folder.glob("*.proto"))
     if not names:
@@ -84,7 +84,7 @@ def _run_protoc(root: Path, arguments: list[str]) -> None:
 def _write_grpc_types(file: FileDescriptorProto) -> Iterator[str]:
     """The types of a ``_pb2_grpc`` module, which protoc does not write.
 
-    A stub made of an asyncio channel has asyncio calls, one made of another has blocking ones.
+    A stub of an asyncio channel has asyncio calls, a stub of a plain channel blocking ones.
     """
     messages = f"{Path(file.name).stem}_pb2"
     package = ".".join(Path(file.name).parent.parts)
@@ -123,14 +123,14 @@ def _write_grpc_types(file: FileDescriptorProto) -> Iterator[str]:
 
 
 def compute_differences(stubs: dict[Path, str]) -> list[str]:
-    """What is wrong with the committed files, one line each; empty where nothing is."""
+    """How the committed files differ from the generated ones, one line each."""
     differences = []
     for path, text in sorted(stubs.items()):
         committed = ROOT / path
         if not committed.exists():
             differences.append(f"{path} is missing")
         elif committed.read_text() != text:
-            differences.append(f"{path} is not what its .proto file generates")
+            differences.append(f"{path} differs from what its .proto file generates")
     for committed in sorted((ROOT / SDK / "muster" / "v1").glob("*.py*")):
         if committed.relative_to(ROOT) not in stubs:
             differences.append(f"{committed.relative_to(ROOT)} has no .proto file")

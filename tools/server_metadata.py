@@ -1,6 +1,6 @@
-"""What the server needs, for the build: the SDK of its own version, and what pyproject.toml lists.
+"""Build hook that adds the server's dependencies: the SDK of the same version, and the listed ones.
 
-Both are released together, and the server imports what it shares with the SDK from there.
+SDK and server are released together, and the server imports the code that they share from the SDK.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class ServerMetadata(MetadataHookInterface):
-    """``[tool.hatch.metadata.hooks.custom]``: adds the dependencies."""
+    """``[tool.hatch.metadata.hooks.custom]``: sets the dependencies."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         sdk = f"muster[classic]=={metadata['version']}"

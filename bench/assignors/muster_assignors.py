@@ -1,12 +1,12 @@
-"""Times our assignors at the sizes at which KafkaAssignors.java times Kafka's; JSON to stdout.
+"""Times Muster's assignors at the sizes of KafkaAssignors.java; prints JSON to stdout.
 
     python -m bench.assignors.muster_assignors [--seconds 2]
 
 The groups are those of Kafka's own JMH benchmark: "full" assigns to members that own nothing,
 "one joins" is the same group with a last member that owns nothing yet. In "buckets" members and
-topics fall into five parts, and a member subscribes to the topics of its part; in "overlapping"
-each member subscribes to a fifth of the topics, chosen at random. `median_ms` is the assignor on a
-prepared problem, as for Kafka; `prepared_ms` counts the making of the problem from arrays too.
+topics are split into five parts, and a member subscribes to the topics of its part; in
+"overlapping" each member subscribes to a random fifth of the topics. `median_ms` is the assignor on
+a prepared problem, as for Kafka; `prepared_ms` includes building the problem from arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FEWEST_RUNS = 30
 
 @dataclass(frozen=True)
 class Shape:
-    """A row of the table: which assignor, and the group it is given."""
+    """A row of the table: the assignor, and its group."""
 
     assignor: str
     subscriptions: str  # "homogeneous", "buckets" or "overlapping"
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def measure(shape: Shape, seconds: float) -> Iterable[dict[str, object]]:
-    """Two rows: a full assignment, and the last member joining a group that has one."""
+    """Two rows: a full assignment, and one more member joining an assigned group."""
     assignor = ASSIGNORS[shape.assignor]
     topics_of = choose_topics(shape)
     for case, problem in (
@@ -132,7 +132,7 @@ def make_joining(shape: Shape, topics_of: Sequence[Sequence[int]], assignor: Ass
 
 
 def _prepare_and_assign(assignor: Assignor, problem: Problem) -> Members:
-    """Make and check the problem anew, as a caller does for every assignment."""
+    """Build and check the problem again, as a caller does for every assignment."""
     subscriptions = problem.subscriptions
     if isinstance(subscriptions, HeterogeneousSubscriptions):
         subscriptions = Subscriptions.csr(
@@ -143,7 +143,7 @@ def _prepare_and_assign(assignor: Assignor, problem: Problem) -> Members:
 
 
 def time_calls(call: Callable[[], object], seconds: float) -> list[float]:
-    """Milliseconds of each call, after some that do not count."""
+    """Milliseconds of each call, after some warm-up calls."""
     for _ in range(FEWEST_RUNS):
         call()
     times: list[float] = []

@@ -1,15 +1,15 @@
-"""How the cost of an assignment grows with the group; a table to stdout, a plot to scale.svg.
+"""Measures how the cost of an assignment grows; a table to stdout, a plot to scale.svg.
 
     python -m bench.assignors.scale [--quick]
 
-Ten partitions a member in a hundred topics, all members subscribing to all of them, and the same
-group with one member more. Times are CPU time of this process, the least of some calls: the
-machine may be busy. Beside the assignors there is what the coordinator does around them when one
-more joins: a group made into a problem, the old target compared with the new (one pass of numpy),
-and what is for the few of all members whose target changes: the answer made into records, and a
-heartbeat of one that has to give something up made into a record and an answer. Both axes of the
-plot are logarithmic: a cost in proportion to the partitions is a line as steep as the grey ones.
-`slope` in the table is that of the line through the first and the last point.
+The groups have ten partitions per member in a hundred topics, and all members subscribe to all of
+them; "one joins" adds one member. Times are CPU time of this process, the minimum of some calls,
+because the machine may be busy. Besides the assignors it measures what the coordinator does around
+them when one more member joins: building the problem from a group, comparing the old target with
+the new (one pass of numpy), and, only for the few members whose target changes, building records
+from the result and handling a heartbeat that revokes partitions. Both axes of the plot are
+logarithmic: costs proportional to the partitions are as steep as the grey lines. `slope` in the
+table is that of the line through the first and the last point.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Line:
 
     @property
     def slope(self) -> float:
-        """The power of the number of partitions that the cost grows with."""
+        """The exponent with which the cost grows with the number of partitions."""
         points = list(self.points.items())
         (size, cost), (last_size, last_cost) = points[0], points[-1]
         return (log10(last_cost) - log10(cost)) / (log10(last_size) - log10(size))
@@ -81,7 +81,7 @@ class Line:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="How the cost of an assignment grows.")
-    parser.add_argument("--quick", action="store_true", help="small groups alone, and no plot")
+    parser.add_argument("--quick", action="store_true", help="only small groups, and no plot")
     quick: bool = parser.parse_args().quick
     sizes = SIZES[:3] if quick else SIZES
     lines = [line for line in measure(sizes) if len(line.points) > 1]
@@ -145,7 +145,7 @@ def make_joining(problem: Problem, target: np.ndarray[tuple[int], np.dtype[np.in
 
 
 def measure_core(size: int, note: Callable[[str, int, Callable[[], object]], None]) -> None:
-    """What is around an assignor when one more joins: a few of all members have a new target."""
+    """Measure the work around an assignor when one member joins and few targets change."""
     shard, names = make_shard(size)
     group = shard.consumer_groups[GROUP]
     install(shard, compute_target_problem(shard, group))
@@ -168,7 +168,7 @@ def measure_core(size: int, note: Callable[[str, int, Callable[[], object]], Non
 
 
 def beat(shard: Shard, member: Member) -> Outcome:
-    """What a heartbeat comes to for a member that does not follow the target yet."""
+    """Handle a heartbeat of a member that has not reached the target yet."""
     epoch = member.member_epoch
     held = tuple(member.assigned)
     return handle_reconcile_member(
@@ -207,7 +207,7 @@ def add_member(shard: Shard, member_id: MemberId, names: tuple[TopicName, ...]) 
 
 
 def time_call(call: Callable[[], T]) -> float:
-    """CPU milliseconds."""
+    """The minimum CPU milliseconds of a call."""
     call()
     least = float("inf")
     for _ in range(RUNS):
@@ -220,7 +220,7 @@ def time_call(call: Callable[[], T]) -> float:
 def print_table(lines: list[Line], sizes: Iterable[int]) -> None:
     sizes = list(sizes)
     print(
-        "| CPU ms at so many partitions |", " | ".join(f"{size:,}" for size in sizes), "| slope |"
+        "| CPU ms by number of partitions |", " | ".join(f"{size:,}" for size in sizes), "| slope |"
     )
     print("| --- |", " | ".join("--:" for _ in sizes), "| --: |")
     for line in lines:

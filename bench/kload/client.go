@@ -16,7 +16,7 @@ const (
 	retryTime     = 60 * time.Second
 )
 
-// client is one connection that waits for each answer before it sends again.
+// client is one connection with one request in flight.
 type client struct {
 	conn        *net.TCPConn
 	in          *bufio.Reader
@@ -50,7 +50,7 @@ func closeAll(clients []*client) {
 	}
 }
 
-// roundTrip sends a frame and returns the payload of its answer, from the correlation id on.
+// roundTrip sends a frame and returns the payload of its response, starting at the correlation id.
 func (c *client) roundTrip(frame []byte) ([]byte, error) {
 	c.correlation++
 	binary.BigEndian.PutUint32(frame[correlationOffset:], c.correlation)
@@ -91,7 +91,7 @@ func (c *client) detach() (fd int, err error) {
 	return fd, syscall.SetNonblock(fd, true)
 }
 
-// retry calls until the code is none, for as long as it is one of those that pass by themselves.
+// retry repeats a call while it returns a temporary error code.
 func retry(what string, call func() (int16, error)) error {
 	deadline := time.Now().Add(retryTime)
 	for {
@@ -110,8 +110,8 @@ func retry(what string, call func() (int16, error)) error {
 	}
 }
 
-// findCoordinators asks for the groups' coordinators, as a client does first: that is what makes a
-// fresh Kafka create the topic that they need. Where it is does not matter, kload keeps its address.
+// findCoordinators looks up the groups' coordinators, as clients do first: this makes a new Kafka
+// create the offsets topic. The result is ignored, because kload keeps its address.
 func (c *client) findCoordinators(groups []string) error {
 	return retry("find the coordinator", func() (int16, error) {
 		payload, err := c.roundTrip(encodeFindCoordinator(groups))
@@ -122,8 +122,8 @@ func (c *client) findCoordinators(groups []string) error {
 	})
 }
 
-// ensureTopic creates the topic where it is missing and returns it once every partition has a
-// leader. With partitions 0 it must exist, with any number of them.
+// ensureTopic creates the topic if it is missing and returns it when every partition has a
+// leader. With partitions 0 the topic must exist, with any number of partitions.
 func (c *client) ensureTopic(name string, partitions int) (topic, error) {
 	if partitions > 0 {
 		payload, err := c.roundTrip(encodeCreateTopics(name, partitions))
@@ -145,7 +145,7 @@ func (c *client) ensureTopic(name string, partitions int) (topic, error) {
 	return found, err
 }
 
-// growTopic lets a topic have so many partitions in all.
+// growTopic increases the number of partitions of a topic.
 func (c *client) growTopic(name string, partitions int) error {
 	payload, err := c.roundTrip(encodeCreatePartitions(name, partitions))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// runCommits measures OffsetCommit of groups that have no members.
+// runCommits measures OffsetCommit for groups without members.
 func runCommits(o options) (report, error) {
 	admin, err := dial(o.addr)
 	if err != nil {
@@ -50,7 +50,7 @@ func runCommits(o options) (report, error) {
 	return r, nil
 }
 
-// commitOnce waits until a group's coordinator takes commits.
+// commitOnce waits until a group's coordinator accepts commits.
 func (c *client) commitOnce(s *steadyCommits) error {
 	return retry("commit offsets", func() (int16, error) {
 		payload, err := c.roundTrip(s.next())
@@ -61,14 +61,14 @@ func (c *client) commitOnce(s *steadyCommits) error {
 	})
 }
 
-// steadyCommits commits ever higher offsets of a topic's partitions, some in each request, in turn.
+// steadyCommits commits increasing offsets, some of a topic's partitions per request, in turn.
 type steadyCommits struct {
 	version int16
 	frames  [][]byte
-	// Where the offsets stand in each frame.
+	// Positions of the offsets in each frame.
 	offsetsAt [][]int
 	offset    uint64
-	// The last answer to each frame that had no error, from behind the correlation id.
+	// The last response without errors for each frame, after the correlation id.
 	accepted      [][]byte
 	sent, arrived int
 }

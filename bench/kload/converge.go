@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// runConverge measures how long a settled group takes when one member joins, and when one leaves.
+// runConverge measures how long a settled group takes after a member joins, and after one leaves.
 func runConverge(o options) (report, error) {
 	c, err := newCrowd(o)
 	if err != nil {
@@ -48,7 +48,7 @@ func runConverge(o options) (report, error) {
 	return r, nil
 }
 
-// runIdle holds a settled group for a while.
+// runIdle keeps a settled group idle for a while.
 func runIdle(o options) (report, error) {
 	c, err := newCrowd(o)
 	if err != nil {
@@ -84,8 +84,8 @@ func runIdle(o options) (report, error) {
 	return r, nil
 }
 
-// addCrowd puts in what the members saw within a window; latency tells nothing where answers are
-// held back on purpose.
+// addCrowd adds what the members saw in a window; latency means nothing while responses are
+// held on purpose.
 func (r report) addCrowd(before, after tally, w *window) {
 	for code, n := range before.errors {
 		if after.errors[code] -= n; after.errors[code] == 0 {

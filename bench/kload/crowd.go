@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// diallers connect at the same time where many members join.
+// diallers connect concurrently when many members join.
 const diallers = 32
 
-// crowd is one group whose members behave as real clients: a connection each, a heartbeat at the
-// interval that the last answer told, counted from when the last request was sent, one request in
-// flight, an acknowledgement at once.
+// crowd is one group whose members behave like real clients: one connection each, a heartbeat at the
+// interval of the last response, counted from the last request, one request in
+// flight, and immediate acknowledgements.
 type crowd struct {
 	addr    string
 	topic   topic
@@ -41,7 +41,7 @@ func newCrowd(o options) (*crowd, error) {
 	return c, admin.findCoordinators([]string{c.group})
 }
 
-// gather lets so many members join and waits until the coordinator, too, calls the group stable.
+// gather lets members join and waits until the coordinator reports the group as stable, too.
 func (c *crowd) gather(members int) (time.Duration, error) {
 	c.tracker.expect(members, 0)
 	started := time.Now()
@@ -68,7 +68,7 @@ func (c *crowd) gather(members int) (time.Duration, error) {
 	return 0, fmt.Errorf("the group is not stable after %v", settleTime)
 }
 
-// addAll adds members, some at the same time, as processes that start together do.
+// addAll adds members, some concurrently, like processes that start together.
 func (c *crowd) addAll(members int) error {
 	failures := make(chan error, diallers)
 	var dialling sync.WaitGroup
@@ -77,7 +77,7 @@ func (c *crowd) addAll(members int) error {
 		go func() {
 			defer dialling.Done()
 			for i := d; i < members; i += diallers {
-				// Those that gather together would beat together ever after; real ones come at any time.
+				// Members that join together would send heartbeats together forever; real ones do not.
 				if err := c.add(float64(i+1) / float64(members)); err != nil {
 					failures <- err
 					return
@@ -90,8 +90,8 @@ func (c *crowd) addAll(members int) error {
 	return <-failures
 }
 
-// add connects one more member and lets it join. Its first idle interval is shortened to firstRest
-// of what it is told.
+// add connects one more member and lets it join. Its first idle interval is shortened to the
+// fraction firstRest.
 func (c *crowd) add(firstRest float64) error {
 	conn, err := dial(c.addr)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *crowd) add(firstRest float64) error {
 	return nil
 }
 
-// converge lets change happen and returns how long after it all hold their final partitions.
+// converge makes a change and returns the time until all members own their final partitions.
 func (c *crowd) converge(members int, change func() (time.Time, error)) (time.Duration, error) {
 	epoch := c.tracker.epoch()
 	if epoch == 0 {
@@ -130,14 +130,14 @@ func (c *crowd) converge(members int, change func() (time.Time, error)) (time.Du
 	}
 }
 
-// joinOne returns when the newcomer began.
+// joinOne returns the time at which the new member started.
 func (c *crowd) joinOne() (time.Time, error) {
 	started := time.Now()
 	return started, c.add(1)
 }
 
-// leaveOne tells the first member to leave and returns when its request went out: like every
-// client it waits for the answer that is under way.
+// leaveOne lets the first member leave and returns when its request was sent: like every
+// client it first waits for the response in flight.
 func (c *crowd) leaveOne() (time.Time, error) {
 	a := c.actors[0]
 	c.actors = c.actors[1:]
@@ -205,7 +205,7 @@ func (a *actor) live() {
 	}
 }
 
-// rest waits, and is false when the member is to leave.
+// rest waits; it returns false when the member has to leave.
 func (a *actor) rest(pause time.Duration) bool {
 	select {
 	case <-a.leaving:
@@ -215,7 +215,7 @@ func (a *actor) rest(pause time.Duration) bool {
 	}
 }
 
-// beat makes one heartbeat. A fenced member goes on by joining; other errors end the run.
+// beat sends one heartbeat. A fenced member rejoins; other errors end the run.
 func (a *actor) beat() (int16, error) {
 	before := a.member.holding()
 	code, err := a.member.step(a.client)
@@ -232,7 +232,7 @@ func (a *actor) beat() (int16, error) {
 
 func (a *actor) leave() error {
 	before := a.member.holding()
-	// Its partitions may be with others before the answer is here.
+	// Its partitions may have other owners before the response arrives.
 	a.crowd.tracker.change(before, nil, codeNone)
 	a.left <- time.Now()
 	return a.member.leave(a.client)

@@ -13,15 +13,15 @@ import (
 	"unsafe"
 )
 
-// The engine keeps many connections busy with prebuilt frames at the least cost a request: one
-// thread with its own epoll, and system calls that Go's scheduler does not see. A generator that
-// costs as much as the server measures itself.
+// The engine keeps many connections busy with prebuilt frames at minimal cost per request: one
+// thread with its own epoll, and system calls that bypass Go's scheduler. A generator as
+// expensive as the server would measure itself.
 
-// load is what one connection of the engine does.
+// load is what one connection of the engine sends.
 type load interface {
-	// next is the frame to send now, complete but for its correlation id; nil when there is no more.
+	// next is the frame to send now, complete except for its correlation id; nil at the end.
 	next() []byte
-	// answered takes the payload of the answer to the oldest frame without one.
+	// answered takes the payload of the response to the oldest unanswered frame.
 	answered(payload []byte) (int16, error)
 }
 
@@ -29,11 +29,11 @@ type engineConfig struct {
 	threads  int
 	inFlight int
 	warmUp   time.Duration
-	duration time.Duration // 0: until every load has no more
+	duration time.Duration // 0: until every load has ended
 	server   processes
 }
 
-// outcome is what the engine measured between the end of the warm-up and the end.
+// outcome is what the engine measured after the warm-up.
 type outcome struct {
 	window  *window
 	ops     int64
@@ -46,9 +46,9 @@ const (
 	inputSize     = 64 << 10
 )
 
-// runEngine drives each load on the client of the same index, and closes the clients' connections.
+// runEngine drives each load on the client with the same index, and closes the clients' connections.
 func runEngine(clients []*client, loads []load, config engineConfig) (*outcome, error) {
-	// No garbage is made while it runs, and a collection would stop the threads.
+	// The engine allocates nothing while it runs, and a collection would stop its threads.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(config.threads + 2))
 	now := &phase{}
@@ -72,7 +72,7 @@ func runEngine(clients []*client, loads []load, config engineConfig) (*outcome, 
 	return result, err
 }
 
-// measure runs the loops, and opens the window after the warm-up, or without one before they start.
+// measure runs the loops, and opens the window after the warm-up, or before they start without one.
 func measure(loops []*loop, config engineConfig, now *phase) (w *window, err error) {
 	if config.duration == 0 {
 		now.recording.Store(true)
@@ -94,7 +94,7 @@ func measure(loops []*loop, config engineConfig, now *phase) (w *window, err err
 	return w, err
 }
 
-// phase is what the loops are to do with the answers they get.
+// phase is what the loops do with the responses they get.
 type phase struct{ recording, ended atomic.Bool }
 
 func newLoops(
@@ -133,7 +133,7 @@ func start(loops []*loop) *sync.WaitGroup {
 type loop struct {
 	epoll   int
 	sockets []*socket
-	open    int // sockets that have more to send or to receive
+	open    int // sockets with more to send or to receive
 	started time.Time
 	phase   *phase
 	latency histogram
@@ -147,7 +147,7 @@ type socket struct {
 	load        load
 	in          []byte
 	filled      int
-	out         []byte // what the kernel did not take yet
+	out         []byte // what the kernel has not accepted yet
 	sentAt      []time.Duration
 	sent, taken uint32 // requests sent and answered; the correlation id is their number
 	exhausted   bool
@@ -225,7 +225,7 @@ func (l *loop) serve(index int, events uint32) error {
 	return l.fill(index)
 }
 
-// takeAnswers handles every whole answer that has been read, and keeps the rest.
+// takeAnswers handles every complete response that has been read, and keeps the rest.
 func (l *loop) takeAnswers(s *socket) error {
 	at := 0
 	for s.filled-at >= 4 {
@@ -267,7 +267,7 @@ func (l *loop) takeAnswer(s *socket, payload []byte) error {
 	return nil
 }
 
-// fill sends until as many requests are in flight as may be.
+// fill sends until the maximum number of requests is in flight.
 func (l *loop) fill(index int) error {
 	s := l.sockets[index]
 	for !s.exhausted && int(s.sent-s.taken) < len(s.sentAt) {
@@ -290,7 +290,7 @@ func (l *loop) fill(index int) error {
 	return nil
 }
 
-// write sends what is left over and then the frame; what the kernel does not take waits for it.
+// write sends the rest of earlier frames and then this one; what the kernel refuses is kept.
 func (l *loop) write(index int, frame []byte) error {
 	s := l.sockets[index]
 	hadLeft := len(s.out) > 0
@@ -320,7 +320,7 @@ func (l *loop) write(index int, frame []byte) error {
 	return nil
 }
 
-// call makes a read or write on a non-blocking descriptor without telling Go's scheduler.
+// call reads or writes a non-blocking descriptor without informing Go's scheduler.
 func call(number uintptr, fd int, b []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall(
 		number, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))

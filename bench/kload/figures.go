@@ -77,10 +77,10 @@ func (h *histogram) milliseconds() map[string]float64 {
 
 func toMs(d time.Duration) float64 { return round(float64(d) / float64(time.Millisecond)) }
 
-// round keeps what a reader of the JSON can use.
+// round drops insignificant digits.
 func round(v float64) float64 { return math.Round(v*10_000) / 10_000 }
 
-// codes counts answers by Kafka's error code.
+// codes counts responses by Kafka error code.
 type codes map[int16]int64
 
 func (c codes) named() map[string]int64 {
@@ -97,12 +97,12 @@ func (c codes) merge(other codes) {
 	}
 }
 
-// processes are the server's, whose CPU time and memory are read from /proc; none is allowed.
+// processes are the server's; CPU time and memory are read from /proc. The list may be empty.
 type processes []int
 
 func (p *processes) String() string { return "" }
 
-// Set reads process ids separated by commas.
+// Set parses process ids separated by commas.
 func (p *processes) Set(text string) error {
 	for _, word := range strings.Split(text, ",") {
 		pid, err := strconv.Atoi(word)
@@ -154,8 +154,8 @@ func (p processes) rssBytes() (int64, error) {
 	return bytes, nil
 }
 
-// ownCPUSeconds is the CPU time of kload itself: near one second a second and thread, the
-// generator is what is being measured.
+// ownCPUSeconds is the CPU time of kload itself: near one second per second and thread, the
+// generator is the bottleneck.
 func ownCPUSeconds() float64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -164,7 +164,7 @@ func ownCPUSeconds() float64 {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
 }
 
-// window is one measured stretch of time, with the CPU that server and generator used in it.
+// window is a measurement interval, with the CPU that server and generator used in it.
 type window struct {
 	server     processes
 	started    time.Time
@@ -193,7 +193,7 @@ func (w *window) close() error {
 // report is what a subcommand prints, as one JSON object.
 type report map[string]any
 
-// addRate puts in what every measurement of many operations has.
+// addRate adds the figures of every measurement of many operations.
 func (r report) addRate(ops int64, w *window, latency *histogram, errors codes) {
 	r["ops"] = ops
 	r["seconds"] = round(w.seconds)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// runGrow measures how long a settled group takes after its topic has got more partitions; each
-// round has a group and a topic of its own. The time begins with the answer to the request, when the
+// runGrow measures how long a settled group takes after its topic has got more partitions. Each
+// round has its own group and topic. The time starts with the response to the request, when the
 // growth is known.
 func runGrow(o options) (report, error) {
 	var grown []float64

@@ -2,7 +2,7 @@ package main
 
 import "bytes"
 
-// runHeartbeats measures steady heartbeats: of members that own what they shall own, and say so.
+// runHeartbeats measures repeated heartbeats: of members that own and report their target.
 func runHeartbeats(o options) (report, error) {
 	p, err := newPopulation(o, o.groups)
 	if err != nil {
@@ -37,10 +37,10 @@ func runHeartbeats(o options) (report, error) {
 type steadyHeartbeats struct {
 	members []*member
 	frames  [][]byte
-	// The last answer to each member that said nothing new, from behind the correlation id.
+	// The last response without changes for each member, after the correlation id.
 	quiet         [][]byte
 	sent, arrived int
-	changed       int64 // answers with a new epoch or an assignment: then it was not steady
+	changed       int64 // responses with a new epoch or an assignment: the group was not stable
 }
 
 func newSteadyHeartbeats(members []*member) *steadyHeartbeats {

@@ -1,6 +1,6 @@
 package main
 
-// runJoins measures new members joining one group, in as many rounds (each a new group) as told.
+// runJoins measures new members that join one group, in several rounds with a new group each.
 func runJoins(o options) (report, error) {
 	total := &outcome{window: &window{}, errors: codes{}}
 	var rates []float64
@@ -22,7 +22,7 @@ func joinOnce(o options) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The group itself is there before: a lone member whose join waits for the coordinator to load.
+	// Create the group first: a member of its own joins, and waits until the coordinator is loaded.
 	if err := p.joinFirst(); err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// kload drives a server of the Kafka wire, Kafka or Muster alike, and prints what it measured as
-// one JSON object. It knows of the server only its address and, where given, its process id.
+// kload drives a server of the Kafka protocol, Kafka or Muster alike, and prints its measurements
+// as one JSON object. It knows only the server's address and, if given, its process id.
 //
 //	kload SUBCOMMAND -addr HOST:PORT [options]
 package main
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// options of all subcommands; each says in its flags which it takes.
+// options of all subcommands; each subcommand's flags say which it accepts.
 type options struct {
 	addr            string
 	server          processes
@@ -44,7 +44,7 @@ func (o options) engine() engineConfig {
 	}
 }
 
-// subcommand has its own defaults; a zero value means that it does not take the option.
+// subcommand has its own defaults; a zero value means that it does not accept the option.
 type subcommand struct {
 	run      func(options) (report, error)
 	says     string
@@ -118,7 +118,7 @@ func (r report) print() {
 	fmt.Println(string(text))
 }
 
-// parse reads the options that the subcommand has a default for, and those that all have.
+// parse reads the common options and those for which the subcommand has a default.
 func parse(name string, o options, arguments []string) options {
 	flags := flag.NewFlagSet("kload "+name, flag.ExitOnError)
 	flags.StringVar(&o.addr, "addr", "127.0.0.1:9092", "address of the server")
@@ -157,7 +157,7 @@ func parse(name string, o options, arguments []string) options {
 	return o
 }
 
-// count defines a flag where the subcommand has a default for it, and refuses less than one.
+// count defines a flag if the subcommand has a default for it, and rejects values below one.
 func count(flags *flag.FlagSet, value *int, name, says string) {
 	if *value == 0 {
 		return

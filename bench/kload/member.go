@@ -11,18 +11,18 @@ import (
 const rebalanceTimeoutMs = 300_000
 
 // member is the client's side of KIP-848 for one member subscribed to one topic: it joins, takes
-// what it is assigned, gives up what it is not, and says so with the next heartbeat.
+// its assigned partitions, revokes the others, and reports both with the next heartbeat.
 //
-// The partitions of an answer are the ones the member may hold now. It drops the others and
-// takes the new ones in one step, and acknowledges with the list of what it owns; the coordinator
-// gives a dropped partition to another member only after that.
+// The partitions in a response are those that the member may own now. It drops the others and
+// takes the new ones in one step, and acknowledges with the list of owned partitions; only then
+// does the coordinator assign a dropped partition to another member.
 type member struct {
 	group, id  string
 	topic      topic
 	epoch      int32 // 0: not a member
 	intervalMs int32
 	owned      []int32 // sorted
-	mustAck    bool    // owned has changed since the coordinator was told
+	mustAck    bool    // owned has changed since the last heartbeat
 	askedAt    time.Time
 }
 
@@ -32,7 +32,7 @@ func newMember(group string, t topic) *member {
 	return &member{group: group, id: base64.RawURLEncoding.EncodeToString(id[:]), topic: t}
 }
 
-// request is the heartbeat that the member's state asks for now.
+// request is the next heartbeat for the member's state.
 func (m *member) request() []byte {
 	h := heartbeat{group: m.group, member: m.id, epoch: m.epoch, rebalanceTimeoutMs: -1}
 	switch {
@@ -42,7 +42,7 @@ func (m *member) request() []byte {
 		h.owned = []int32{}
 	case m.mustAck:
 		h.topic = m.topic.id
-		h.owned = append([]int32{}, m.owned...) // An empty list, too, has to be said.
+		h.owned = append([]int32{}, m.owned...) // An empty list must be sent, too.
 	}
 	return h.encode()
 }
@@ -53,8 +53,8 @@ func (m *member) leaveRequest() []byte {
 	}.encode()
 }
 
-// apply takes the answer to the last request. A fenced member has lost its partitions and joins
-// anew; other errors change nothing, so the same request is made again.
+// apply handles the response to the last request. A fenced member has lost its partitions and
+// rejoins; other errors change nothing, so the same request is sent again.
 func (m *member) apply(b beat) {
 	switch b.code {
 	case codeNone:
@@ -74,7 +74,7 @@ func (m *member) apply(b beat) {
 	}
 }
 
-// step makes one heartbeat of the member on a connection and returns the error code of the answer.
+// step sends one heartbeat of the member on a connection and returns its error code.
 func (m *member) step(c *client) (int16, error) {
 	m.askedAt = time.Now()
 	payload, err := c.roundTrip(m.request())
@@ -89,7 +89,7 @@ func (m *member) step(c *client) (int16, error) {
 	return b.code, nil
 }
 
-// leave takes the member out of its group; that it is gone already is no error.
+// leave removes the member from its group; it is not an error if it is gone already.
 func (m *member) leave(c *client) error {
 	payload, err := c.roundTrip(m.leaveRequest())
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// holdPause is well within a session, also when a round through all members takes long.
+// holdPause is well within a session, even if a round through all members takes long.
 const holdPause = 5 * time.Second
 
-// runMemory measures how much the server's resident memory grows by many settled members, and with
-// hold keeps them until standard input ends, for a caller that looks into the server's heap.
+// runMemory measures how much the server's resident memory grows with many settled members, and
+// hold keeps them until standard input ends, for a caller that inspects the server's heap.
 func runMemory(o options) (report, error) {
 	p, err := newPopulation(o, o.groups)
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// The requests that kload sends and what it reads of their answers.
+// The requests that kload sends and the fields of their responses that it reads.
 
 const (
 	apiMetadata               = 3
@@ -12,7 +12,7 @@ const (
 	apiConsumerGroupDescribe  = 69
 )
 
-// Kafka's error codes that kload acts on; all others are only counted.
+// Kafka's error codes that kload handles; all others are only counted.
 const (
 	codeNone                    int16 = 0
 	codeUnknownTopicOrPartition int16 = 3
@@ -25,13 +25,13 @@ const (
 	codeFencedMemberEpoch       int16 = 110
 )
 
-// Member epochs with a meaning of their own.
+// Member epochs with a special meaning.
 const (
 	epochJoin  int32 = 0
 	epochLeave int32 = -1
 )
 
-// isRetriable tells the errors that a server gives while a coordinator is being created or loaded.
+// isRetriable matches the errors while a coordinator is being created or loaded.
 func isRetriable(code int16) bool {
 	switch code {
 	case codeCoordinatorLoading, codeCoordinatorNotAvailable, codeNotCoordinator:
@@ -68,7 +68,7 @@ func decodeFindCoordinator(payload []byte) (int16, error) {
 	return codeNone, r.err()
 }
 
-// topic is what a client learns of one by Metadata.
+// topic is what a client learns about a topic from Metadata.
 type topic struct {
 	name       string
 	id         uuid
@@ -86,8 +86,8 @@ func encodeMetadata(name string) []byte {
 	return w.frame()
 }
 
-// decodeMetadata returns the topic that was asked for, or the code that says why it is not usable
-// yet; a partition without a leader counts as that.
+// decodeMetadata returns the requested topic, or the code that says why it cannot be used
+// yet; a partition without a leader counts as such.
 func decodeMetadata(payload []byte) (topic, int16, error) {
 	r := newAnswer(payload)
 	r.int32()
@@ -134,7 +134,7 @@ func encodeCreateTopics(name string, partitions int) []byte {
 	return w.frame()
 }
 
-// decodeCreateTopics returns the code and the message of the one topic that was created.
+// decodeCreateTopics returns the code and the message for the created topic.
 func decodeCreateTopics(payload []byte) (int16, string, error) {
 	r := newAnswer(payload)
 	r.int32()
@@ -150,14 +150,14 @@ func encodeCreatePartitions(name string, partitions int) []byte {
 	w.length(1)
 	w.string(name)
 	w.int32(int32(partitions))
-	w.null() // where the replicas are to be
+	w.null() // replica assignment
 	w.noTags()
 	w.int32(60_000)
 	w.bool(false)
 	return w.frame()
 }
 
-// decodeCreatePartitions returns the code and the message of the one topic that was grown.
+// decodeCreatePartitions returns the code and the message for the grown topic.
 func decodeCreatePartitions(payload []byte) (int16, string, error) {
 	r := newAnswer(payload)
 	r.int32()
@@ -167,7 +167,7 @@ func decodeCreatePartitions(payload []byte) (int16, string, error) {
 	return code, message, r.err()
 }
 
-// heartbeat is one ConsumerGroupHeartbeat request; nil fields say that nothing changed.
+// heartbeat is one ConsumerGroupHeartbeat request; nil fields are unchanged.
 type heartbeat struct {
 	group, member      string
 	epoch              int32
@@ -212,13 +212,13 @@ func (h heartbeat) encode() []byte {
 	return w.frame()
 }
 
-// beat is the answer to a heartbeat.
+// beat is the response to a heartbeat.
 type beat struct {
 	code       int16
 	message    string
 	epoch      int32
 	intervalMs int32
-	assigned   bool // the answer carries an assignment
+	assigned   bool // the response has an assignment
 	partitions []int32
 }
 
@@ -250,7 +250,7 @@ func encodeDescribe(group string) []byte {
 	return w.frame()
 }
 
-// description is the head of a ConsumerGroupDescribe answer.
+// description is the head of a ConsumerGroupDescribe response.
 type description struct {
 	code                        int16
 	state                       string
@@ -269,7 +269,7 @@ func decodeDescribe(payload []byte) (description, error) {
 }
 
 // encodeCommit builds an OffsetCommit of a group without members (v9 by name, v10 by topic id)
-// and returns where in the frame the offsets stand.
+// and returns the positions of the offsets in the frame.
 func encodeCommit(group string, t topic, version int16, partitions []int32) ([]byte, []int) {
 	w := newRequest(apiOffsetCommit, version)
 	w.string(group)
@@ -296,7 +296,7 @@ func encodeCommit(group string, t topic, version int16, partitions []int32) ([]b
 	return w.frame(), offsetsAt
 }
 
-// decodeCommit returns the error code of each partition in the answer.
+// decodeCommit returns the error code of each partition in the response.
 func decodeCommit(payload []byte, version int16) ([]int16, error) {
 	r := newAnswer(payload)
 	r.int32()

@@ -11,15 +11,15 @@ import (
 const (
 	settleTime  = 180 * time.Second
 	settlePause = 50 * time.Millisecond
-	// waveMembers join at a time. A round through them takes some seconds, and that is how long a
-	// member waits for its turn: all of fifty thousand at once would outwait their own sessions.
+	// waveMembers join at a time. A round through them takes some seconds, which is how long a
+	// member waits for its turn: with all fifty thousand at once their sessions would expire.
 	waveMembers = 2000
-	// keepAlive is well within a session; those that have settled are heard from again after it.
+	// keepAlive is well within a session; settled members send a heartbeat after it.
 	keepAlive = 10 * time.Second
 )
 
-// population is many members of several groups that share a few connections, each connection
-// taking its members in turn.
+// population is many members of several groups that share a few connections; each connection
+// serves its members in turn.
 type population struct {
 	addr    string
 	topic   topic
@@ -28,7 +28,7 @@ type population struct {
 	byConn  [][]*member
 }
 
-// newPopulation finds the coordinators and connects; nobody has joined yet.
+// newPopulation finds the coordinators and connects; no member has joined yet.
 func newPopulation(o options, groups int) (*population, error) {
 	admin, err := dial(o.addr)
 	if err != nil {
@@ -60,7 +60,7 @@ func newPopulation(o options, groups int) (*population, error) {
 	return p, err
 }
 
-// groupNames are new in every run, so that no run meets what an earlier one left.
+// groupNames are new in every run, so that no run finds the state of an earlier one.
 func groupNames(count int) []string {
 	var run [4]byte
 	rand.Read(run[:])
@@ -71,7 +71,7 @@ func groupNames(count int) []string {
 	return names
 }
 
-// settle joins all members, a wave of groups after the other, until every group is stable.
+// settle joins all members, one wave of groups after the other, until every group is stable.
 func (p *population) settle() error {
 	for first := 0; first < len(p.groups); {
 		count := 0
@@ -113,7 +113,7 @@ func (p *population) settleWave(groups [][]*member) error {
 
 func everyone(*member) bool { return true }
 
-// round makes one heartbeat of every member that is due, and a second one where it has to
+// round sends one heartbeat for every member that is due, and a second one if it has to
 // acknowledge.
 func (p *population) round(isDue func(*member) bool) error {
 	return p.onEachConn(func(c *client, members []*member) error {
@@ -135,7 +135,7 @@ func stepUntilAcked(m *member, c *client) error {
 		if err := retry(what, func() (int16, error) {
 			code, err := m.step(c)
 			if code == codeFencedMemberEpoch || code == codeUnknownMemberID {
-				code = codeNone // It joins anew in the next round.
+				code = codeNone // It rejoins in the next round.
 			}
 			return code, err
 		}); err != nil {
@@ -147,7 +147,7 @@ func stepUntilAcked(m *member, c *client) error {
 	}
 }
 
-// isStable asks the members first, for that is cheap, and then the coordinator.
+// isStable checks the members first, which is cheap, and then the coordinator.
 func (p *population) isStable(groups [][]*member) (bool, error) {
 	for _, group := range groups {
 		if !isShared(group) {
@@ -171,7 +171,7 @@ func (d description) isStableAt(epoch int32) bool {
 		d.assignmentEpoch == epoch
 }
 
-// isShared says that all members are at one epoch and hold each partition exactly once.
+// isShared checks that all members are at one epoch and own each partition exactly once.
 func isShared(members []*member) bool {
 	owned := make([]bool, members[0].topic.partitions)
 	left := len(owned)
@@ -190,7 +190,7 @@ func isShared(members []*member) bool {
 	return left == 0
 }
 
-// leave takes every member out, on new connections where the engine has taken the old ones.
+// leave removes every member, on new connections if the engine has taken the old ones.
 func (p *population) leave() error {
 	closeAll(p.clients)
 	clients, err := dialAll(p.addr, len(p.byConn))

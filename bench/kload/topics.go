@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// runTopics creates topics given as NAME=PARTITIONS; one that is there with as many is left alone.
+// runTopics creates topics given as NAME=PARTITIONS; one that exists with as many is left alone.
 func runTopics(o options) (report, error) {
 	admin, err := dial(o.addr)
 	if err != nil {

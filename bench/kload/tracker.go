@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// tracker watches, in one group, who holds which partition at which epoch, and says when all hold
+// tracker follows, for one group, who owns which partition at which epoch, and detects when all own
 // their final ones. It sees each change before the member acknowledges it.
 type tracker struct {
 	mu       sync.Mutex
-	expected int           // members that the group shall have
+	expected int           // members that the group will have
 	floor    int32         // the final epoch is above this one
 	epochs   map[int32]int // members by their epoch
 	sizes    map[int]int   // members by their number of partitions
 	owners   []int         // by partition
 	once     int           // partitions with exactly one owner
-	doubled  int64         // times that a partition had two owners: never, if all is well
+	doubled  int64         // how often a partition had two owners; must be 0
 	beats    int64
 	errors   codes
 	reached  chan time.Time
@@ -28,7 +28,7 @@ func newTracker(partitions int) *tracker {
 	}
 }
 
-// holding is a member's epoch and partitions at one moment; nil stands for no member.
+// holding is a member's epoch and partitions at one moment; nil means no member.
 type holding struct {
 	epoch int32
 	owned []int32
@@ -41,7 +41,7 @@ func (m *member) holding() *holding {
 	return &holding{epoch: m.epoch, owned: m.owned}
 }
 
-// expect starts the wait for the group to have so many members at an epoch above floor.
+// expect starts waiting for this number of members at an epoch above floor.
 func (t *tracker) expect(members int, floor int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func (t *tracker) expect(members int, floor int32) {
 	}
 }
 
-// grow says that the topic has so many partitions from now on.
+// grow sets a new number of partitions of the topic.
 func (t *tracker) grow(partitions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *tracker) count(h *holding, by int) {
 	}
 }
 
-// isConverged: everybody is at the same new epoch, every partition has its one owner, and no member
+// isConverged: all members are at the same new epoch, every partition has one owner, and no member
 // has two more than another.
 func (t *tracker) isConverged() bool {
 	if len(t.epochs) != 1 || t.once != len(t.owners) {
@@ -118,7 +118,7 @@ func (t *tracker) isConverged() bool {
 	return most-least <= 1
 }
 
-// epoch is that of all members when they share one, and 0 when not.
+// epoch is the common epoch of all members, or 0 if they differ.
 func (t *tracker) epoch() int32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

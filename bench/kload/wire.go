@@ -26,7 +26,7 @@ func newRequest(apiKey, version int16) *writer {
 	return w
 }
 
-// frame ends the request and returns it with its size in front.
+// frame ends the request and returns it prefixed with its size.
 func (w *writer) frame() []byte {
 	w.noTags()
 	binary.BigEndian.PutUint32(w.b, uint32(len(w.b)-4))
@@ -45,7 +45,7 @@ func (w *writer) bool(v bool) {
 	}
 }
 
-// length writes the length of a compact array or string; null is another thing than empty.
+// length writes the length of a compact array or string; null differs from empty.
 func (w *writer) length(n int) { w.b = binary.AppendUvarint(w.b, uint64(n)+1) }
 func (w *writer) null()        { w.b = append(w.b, 0) }
 func (w *writer) noTags()      { w.b = append(w.b, 0) }
@@ -57,14 +57,14 @@ func (w *writer) uuid(id uuid) { w.b = append(w.b, id[:]...) }
 
 type uuid [16]byte
 
-// reader takes an answer apart. After the end it returns zeros and remembers that it failed, so
-// that a decoder checks once, when it is done.
+// reader parses a response. After the end it returns zeros and remembers the failure, so
+// that a decoder checks once, at its end.
 type reader struct {
 	b      []byte
 	failed bool
 }
 
-// newAnswer starts behind the correlation id and the tags of an answer's header.
+// newAnswer starts after the correlation id and the tags of the response header.
 func newAnswer(payload []byte) *reader {
 	r := &reader{b: payload}
 	r.int32()

@@ -1,1 +1,1 @@
-"""The pipeline beside Kafka's own tool that reads the same files."""
+"""Benchmarks of the pipeline against Kafka's own tool on the same files."""

@@ -1,4 +1,4 @@
-"""`make pipeline-bench`: the pipeline beside Kafka's DumpLogSegments, in one run.
+"""`make pipeline-bench`: compares the pipeline with Kafka's DumpLogSegments in one run.
 
 python -m bench.pipeline [--segments 1 5 20] [--rounds 3] [--page PAGE]
 """
@@ -18,7 +18,7 @@ from bench.pipeline.results_page import DECODING, update_results
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the page and writes it; 1 where the target is missed."""
+    """Print the page and write it; return 1 if the target is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
     parser.add_argument("--segments", type=int, nargs="+", default=[1, 5, 20])
     parser.add_argument("--rounds", type=int, default=3)
@@ -46,18 +46,18 @@ def make_page(result: DecodingResult, counts: Sequence[int], machine: dict[str, 
         "# The pipeline: segments to `records`",
         "",
         f"{machine['date']}, {machine['cpu']}, {machine['cores_used']} cores, load before the run "
-        f"{machine['load_before']}. Kafka's DumpLogSegments and Spark (local[2]) in turns; of "
-        "both, what they take for a segment of 1,000 records is apart, seconds and processor, and "
-        "Spark was warmed up by three queries; of each the quickest of several rounds. "
+        f"{machine['load_before']}. Kafka's DumpLogSegments and Spark (local[2]) run in turns. "
+        "From both the time and CPU for a segment of 1,000 records are subtracted, and "
+        "Spark was warmed up by three queries; figures are those of the fastest of several rounds. "
         f"A segment has {RECORDS:,} offset commits of 10 groups with 100 "
         "partitions each (`bench/pipeline/commit_segment.py`).",
         "",
-        "DumpLogSegments prints every record to `/dev/null`, in one thread. Spark's is the table "
-        "as `muster pipeline tables` writes it: every column of every record, as Parquet files "
-        f"on the disk, {result.table_bytes:.0f} bytes a record. Rows are every column of every "
-        "record handed to Spark's JVM and thrown away: what a query of one's own begins with.",
+        "DumpLogSegments prints every record to `/dev/null`, in one thread. Spark writes the table "
+        "of `muster pipeline tables`: every column of every record, as Parquet files "
+        f"on disk, {result.table_bytes:.0f} bytes per record. Rows: every column of every "
+        "record, passed to Spark's JVM and discarded, which is how a custom query starts.",
         "",
-        "| what | records/s | CPU a record | peak memory, all processes |",
+        "| what | records/s | CPU per record | peak memory, all processes |",
         "| --- | --- | --- | --- |",
         f"| DumpLogSegments, 1 segment | {result.kafka_rate:,.0f} "
         f"| {result.kafka_cpu_us:.2f} µs | |",
@@ -67,9 +67,9 @@ def make_page(result: DecodingResult, counts: Sequence[int], machine: dict[str, 
     lines += [
         _make_line(result, "rows, 1 segment", 1, ROWS),
         "",
-        f"The table of 1 segment comes at {result.ratio:.1f} times the rate of Kafka's tool, with "
-        f"1 of {result.cpu_ratio:.1f} of its processor time; at least {TARGET_RATIO:.0f} times "
-        f"the rate: {verdict}. Of {_count_segments(most)} the rate is {kept:.2f} times that of 1, "
+        f"The table of 1 segment is written at {result.ratio:.1f} times the rate of Kafka's tool, "
+        f"with {result.cpu_ratio:.1f} times less CPU; target, at least {TARGET_RATIO:.0f} times "
+        f"the rate: {verdict}. For {_count_segments(most)} the rate is {kept:.2f} times that of 1, "
         f"and peak memory {grown:.2f} times.",
         "",
     ]

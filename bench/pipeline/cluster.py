@@ -1,4 +1,4 @@
-"""A simulated cluster through `tables`, `audit` and `report`, one after another in one run.
+"""Runs `tables`, `audit` and `report` on a simulated cluster, one after another.
 
 python -m bench.pipeline.cluster --groups 10000 --days 30 --records 50000000
 """
@@ -30,7 +30,7 @@ from bench.pipeline.simulated_cluster import (
 from tests.groups import CHECKOUT
 
 TIMES = 100
-"""The reckoning is for so many times what was run."""
+"""The projection is for this many times the measured size."""
 
 _CORES = (16, 64, 256)
 _HOUR_S = 3600
@@ -40,7 +40,7 @@ _MOST_SAID = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command over the whole log, with its start; ``error`` is what it said where it failed."""
+    """A command on the whole log, including its start; ``error`` is its output if it failed."""
 
     name: str
     seconds: float
@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRun:
-    """What was made, what each command took until one failed, and what came out of them."""
+    """What was generated, what each command took up to the first failure, and its results."""
 
     cluster: Cluster
     written: Written
@@ -63,15 +63,15 @@ class ClusterRun:
 
     @property
     def error(self) -> str | None:
-        """What the command said that failed, if one did."""
+        """The output of the command that failed, if one did."""
         return next((step.error for step in self.steps if step.error is not None), None)
 
 
 def run_cluster(folder: Path, cluster: Cluster, memory: str, cores: int) -> ClusterRun:
-    """Makes the log of a cluster and runs the commands on it, with so much memory for Spark's JVM.
+    """Generate the log of a cluster and run the commands, with this much memory for Spark's JVM.
 
-    Tells on standard error how far it is. None follows one that fails, as an audit that finds
-    something.
+    Reports progress on standard error. Commands after a failed one are not run; an audit that
+    finds violations fails.
     """
     started = time.monotonic()
     _tell(f"making {cluster.records:,} records of {cluster.groups:,} groups")
@@ -107,7 +107,7 @@ def run_cluster(folder: Path, cluster: Cluster, memory: str, cores: int) -> Clus
 
 
 def _run(memory: str, arguments: Sequence[str], said: Path) -> Step:
-    """Runs a command, whose lines are shown while it goes on."""
+    """Run a command, and show its output while it runs."""
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--driver-memory {memory} pyspark-shell"}
     name, *_ = arguments
     started = time.monotonic()
@@ -139,7 +139,7 @@ def _tell(line: str) -> None:
 
 
 def make_page(run: ClusterRun, machine: Mapping[str, object], cores: int, memory: str) -> str:
-    """The figures and the reckoning, as Markdown."""
+    """The figures and the projection, as Markdown."""
     records, cluster = run.written.records, run.cluster
     lines = [
         "# The pipeline: a simulated cluster",
@@ -147,10 +147,10 @@ def make_page(run: ClusterRun, machine: Mapping[str, object], cores: int, memory
         f"{machine['date']}, {machine['cpu']}, {cores} cores, load before the run "
         f"{machine['load_before']}. {cluster.groups:,} groups, {cluster.days:g} days, "
         f"{records:,} records, {_show_bytes(run.written.bytes)} of segments, seed {cluster.seed}, "
-        f"made in {run.generated_s:,.0f} s. Each command is a process of its own with a start of "
+        f"generated in {run.generated_s:,.0f} s. Each command is a process of its own that starts "
         f"Spark (local[{cores}], {memory} for its JVM); memory is that of all its processes.",
         "",
-        "| what | wall | records/s | CPU | CPU a record | peak memory |",
+        "| what | wall | records/s | CPU per record | peak memory |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     whole = Step(
@@ -162,11 +162,11 @@ def make_page(run: ClusterRun, machine: Mapping[str, object], cores: int, memory
     lines += [_make_row(step, f"`{step.name}`", records) for step in run.steps]
     lines += [_make_row(whole, "all", records), ""]
     if run.error is not None:
-        # What a command says may have fences of its own, and is long where Java says it.
+        # The output may contain fences of its own, and is long if it comes from Java.
         said = run.error.replace("```", "~~~")[-_MOST_SAID:]
-        lines += ["**FAILED**; what follows was not run.", "", "```", said, "```", ""]
+        lines += ["**FAILED**; the commands after it were not run.", "", "```", said, "```", ""]
     if run.rows:
-        lines += [f"The tables have {_show_bytes(run.table_bytes)}. Rows: {_show_rows(run)}.", ""]
+        lines += [f"The tables take {_show_bytes(run.table_bytes)}. Rows: {_show_rows(run)}.", ""]
     if run.page_bytes:
         lines += [f"The audit found nothing. The page has {_show_bytes(run.page_bytes)}.", ""]
     return "\n".join([*lines, *_make_reckoning(run, whole.cpu_s)])
@@ -186,15 +186,15 @@ def _show_rows(run: ClusterRun) -> str:
 
 def _make_reckoning(run: ClusterRun, cpu_s: float) -> list[str]:
     records, cluster = run.written.records, run.cluster
-    done = "" if run.error is None else " Only what was run, and how far it came, is in it."
+    done = "" if run.error is None else " This only includes what was run, as far as it came."
     return [
         f"## {TIMES} times as much",
         "",
         f"{records * TIMES:,} records of {cluster.groups * TIMES:,} groups, "
         f"{_show_bytes(run.written.bytes * TIMES)} of segments and "
-        f"{_show_bytes(run.table_bytes * TIMES)} of tables, reckoned with the CPU a record from "
-        "above. Tasks share nothing but shuffles by group, no task holds more than a group, and "
-        f"the lists of the report are as long as before.{done}",
+        f"{_show_bytes(run.table_bytes * TIMES)} of tables, projected from the CPU per record "
+        "above. Tasks share nothing but shuffles by group, no task holds more than one group, and "
+        f"the lists of the report have the same length.{done}",
         "",
         "| cores | hours |",
         "| --- | --- |",
@@ -211,15 +211,15 @@ def _show_bytes(count: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the page and writes it, also where a command fails, which is a 1."""
+    """Print the page and write it, also if a command fails, which returns 1."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline.cluster", description=__doc__)
     parser.add_argument("--groups", type=int, default=10_000)
     parser.add_argument("--days", type=float, default=30)
     parser.add_argument("--records", type=int, default=50_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--memory", default="4g", help="of Spark's JVM")
+    parser.add_argument("--memory", default="4g", help="memory of Spark's JVM")
     parser.add_argument("--page", type=Path, default=CLUSTER)
-    parser.add_argument("--report", type=Path, help="where the report is kept")
+    parser.add_argument("--report", type=Path, help="where to keep the report")
     chosen = parser.parse_args(arguments)
     cores = share_cores()
     machine = describe_machine()

@@ -1,9 +1,9 @@
-"""Segments of offset commits, from a seed: 10 groups that commit 100 partitions each.
+"""Generates segments of offset commits from a seed: 10 groups that commit 100 partitions each.
 
 The bytes are those that Kafka 4.3's coordinator appends for an OffsetCommit of 100 partitions:
 one batch of 100 records, keys of type 1 and values of version 4 with the topic's id, leader epochs
-and no metadata. A real broker under load puts several commits into one batch (up to 1 MiB), so that
-its segments have fewer, larger batches; both shapes can be made.
+and no metadata. A real broker under load puts several commits into one batch (up to 1 MiB), so its
+segments have fewer, larger batches; both shapes can be generated.
 
     python -m bench.pipeline.commit_segment FOLDER --segments 2
 """
@@ -34,7 +34,7 @@ _TOPIC_ID_TAG = (1, 0, 16)
 def make_batches(
     records: int, seed: int, *, first_offset: int = 0, commits_of_batch: int = 1
 ) -> Iterator[bytes]:
-    """Batches of so many commits each, with ``records`` records in all."""
+    """Yield batches of ``commits_of_batch`` commits each, with ``records`` records in total."""
     chance = random.Random(seed)
     topic_id = chance.randbytes(16)
     keys = [
@@ -65,7 +65,7 @@ def make_batches(
 
 
 def write_segments(folder: Path, count: int, *, records: int = RECORDS, seed: int = 1) -> Path:
-    """Writes so many segments of one log partition; the folder holds nothing else."""
+    """Write segments of one log partition; the folder has no other files."""
     partition = folder / "__consumer_offsets-17"
     partition.mkdir(parents=True)
     for number in range(count):
@@ -76,7 +76,7 @@ def write_segments(folder: Path, count: int, *, records: int = RECORDS, seed: in
 
 
 def main() -> None:
-    """Writes the segments that the command line names."""
+    """Write the segments given on the command line."""
     parser = argparse.ArgumentParser(description="Segments of offset commits.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--segments", type=int, default=1)

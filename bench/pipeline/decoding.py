@@ -1,4 +1,4 @@
-"""Segments decoded to the table ``records`` by Spark, beside DumpLogSegments on the same file."""
+"""Times decoding segments to the table ``records`` on Spark, and DumpLogSegments on the same."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SMALL_RECORDS = 1000
 TARGET_RATIO = 5.0
 
 TABLE, ROWS = "table", "rows"
-"""Parquet as `muster pipeline tables` writes it; rows of every column, handed to Spark."""
+"""Parquet as written by `muster pipeline tables`; rows of all columns, passed to Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkRun:
-    """Every column of every record, without what a small segment takes: seconds and processor."""
+    """Seconds and CPU to decode every column of every record, less those of a small segment."""
 
     what: str
     segments: int
@@ -34,54 +34,54 @@ class SparkRun:
 
     @property
     def rate(self) -> float:
-        """Records a second."""
+        """Records per second."""
         return self.segments * RECORDS / self.seconds
 
     @property
     def cpu_us(self) -> float:
-        """Microseconds of processor a record."""
+        """CPU microseconds per record."""
         return self.cpu_s * 1e6 / (self.segments * RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
 class DecodingResult:
-    """Kafka's runs over one segment, and Spark's, all in one run and in turns."""
+    """Kafka's runs on one segment and Spark's runs, interleaved."""
 
     dumps: Sequence[DumpRun]
     runs: Sequence[SparkRun]
     table_bytes: float
-    """Of a record on the disk."""
+    """Bytes per record on disk."""
 
     @property
     def kafka_rate(self) -> float:
-        """Records a second, in the quickest run: what else a machine does makes runs slower."""
+        """Records per second in the fastest run: other load only makes runs slower."""
         return RECORDS / min(run.seconds for run in self.dumps)
 
     @property
     def kafka_cpu_us(self) -> float:
-        """Microseconds of processor a record, the least."""
+        """The least CPU microseconds per record."""
         return min(run.cpu_s for run in self.dumps) * 1e6 / RECORDS
 
     def rate(self, segments: int = 1, what: str = TABLE) -> float:
-        """Records a second over so many segments, in the quickest run."""
+        """Records per second for a number of segments, in the fastest run."""
         return max(run.rate for run in self._find(segments, what))
 
     def cpu_us(self, segments: int = 1, what: str = TABLE) -> float:
-        """Microseconds of processor a record, the least."""
+        """The least CPU microseconds per record."""
         return min(run.cpu_us for run in self._find(segments, what))
 
     def peak_mib(self, segments: int = 1, what: str = TABLE) -> float:
-        """The most memory over so many segments."""
+        """The peak memory for a number of segments."""
         return max(run.peak_mib for run in self._find(segments, what))
 
     @property
     def ratio(self) -> float:
-        """How much quicker Spark makes the table of one segment."""
+        """How many times faster Spark writes the table of one segment."""
         return self.rate() / self.kafka_rate
 
     @property
     def cpu_ratio(self) -> float:
-        """How much less processor time it takes for that."""
+        """How many times less CPU it uses for that."""
         return self.kafka_cpu_us / self.cpu_us()
 
     def _find(self, segments: int, what: str) -> list[SparkRun]:
@@ -91,11 +91,11 @@ class DecodingResult:
 def measure_decoding(
     folder: Path, counts: Sequence[int], rounds: int, *, warm_ups: int = 3
 ) -> DecodingResult:
-    """Kafka and Spark in turns, ``rounds`` times; ``counts`` are numbers of segments, among them 1.
+    """Run Kafka and Spark in turns, ``rounds`` times; ``counts`` are numbers of segments, with 1.
 
-    Start-up is apart on both sides: what each takes for a small segment, and of Spark also its
-    session and ``warm_ups`` queries, in which workers start and the JVM compiles. The tool cannot
-    be warmed up: it ends after one file.
+    Start-up time is subtracted on both sides: the time for a small segment. For Spark it also
+    excludes the session and ``warm_ups`` queries, in which workers start and the JVM compiles.
+    DumpLogSegments cannot be warmed up: it ends after one file.
     """
     from pipeline.session import make_session
 
@@ -135,7 +135,7 @@ def measure_decoding(
 
 
 def write_table(spark: SparkSession, path: Path, out: Path) -> None:
-    """Writes ``records`` of a folder of segments, in the place of what is there."""
+    """Write ``records`` of a folder of segments, replacing the previous table."""
     from pipeline.tables.tables_job import write_records
     from pipeline.tables.writing import TableFolder
 
@@ -145,14 +145,14 @@ def write_table(spark: SparkSession, path: Path, out: Path) -> None:
 
 
 def make_rows(spark: SparkSession, path: Path) -> None:
-    """Reads a folder of segments to the last column, and throws it away."""
+    """Decode all columns of a folder of segments, and discard the rows."""
     from pipeline.session import read_records
 
     read_records(spark, path).write.format("noop").mode("overwrite").save()
 
 
 def check_table(out: Path, records: int) -> float:
-    """The bytes of a record in the table; raises unless it has so many records."""
+    """The bytes per record in the table; raises if the number of records is wrong."""
     import pyarrow.parquet as pq
 
     files = list((out / "records").glob("*/*.parquet"))
@@ -171,10 +171,10 @@ def _time(job: Callable[[Path], object], path: Path, what: str, segments: int) -
 
 
 def _subtract(whole: SparkRun, starts: Sequence[SparkRun]) -> SparkRun:
-    """Without the least that a start took: another program may have held any of them up."""
+    """Subtract the minimum of the start-up times: other load may have delayed any of them."""
     seconds = whole.seconds - min(start.seconds for start in starts)
     cpu_s = whole.cpu_s - min(start.cpu_s for start in starts)
-    # Even so, one query for nothing may have taken longer than a whole one.
+    # A single start-up query may still have taken longer than a whole run.
     return replace(
         whole, seconds=max(seconds, whole.seconds / 10), cpu_s=max(cpu_s, whole.cpu_s / 10)
     )

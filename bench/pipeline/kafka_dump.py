@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments on a segment, timed."""
+"""Times Kafka's DumpLogSegments on a segment."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _TIMEOUT_S = 300.0
 
 
 class DumpRun(NamedTuple):
-    """Seconds on the clock, and of processors."""
+    """Wall-clock and CPU seconds."""
 
     seconds: float
     cpu_s: float
 
 
 def measure_dump(segment: Path, small: Path) -> DumpRun:
-    """What printing every record takes, without what a small segment takes.
+    """The time to print every record of a segment, less that of a small segment.
 
-    The JVM has its defaults but for 1 GiB of heap; what it prints is thrown away.
+    The JVM has its defaults except for a heap of 1 GiB; the output is discarded.
     """
     whole, start = _run(segment), _run(small)
     return DumpRun(whole.seconds - start.seconds, whole.cpu_s - start.cpu_s)

@@ -1,4 +1,4 @@
-"""Memory and processor time of this process and of all that it started."""
+"""Memory and CPU time of this process and its descendants."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _PARENT_FIELD, _USER_FIELD, _SYSTEM_FIELD, _RESIDENT_FIELD = 1, 11, 12, 1
 
 
 class PeakMemory:
-    """While entered: the most that all processes together had resident, in MiB.
+    """Measures the peak resident memory of all these processes together while entered, in MiB.
 
-    ``cpu_s`` is what they took of processors, also those that have ended, up to when each was last
-    looked at.
+    ``cpu_s`` is their CPU time, including processes that have ended, as of their last sample.
     """
 
     def __init__(self) -> None:
@@ -42,7 +41,7 @@ class PeakMemory:
 
     @property
     def cpu_s(self) -> float:
-        """User and system, without this process."""
+        """User and system time, without this process."""
         return sum(self._ticks.values()) / _TICKS
 
     def _watch(self) -> None:
@@ -55,7 +54,7 @@ class PeakMemory:
 
 
 def read_cpu_s() -> float:
-    """Seconds that those processes that live took until now, user and system."""
+    """User and system seconds of the processes alive now."""
     return sum(map(_read_ticks, find_family(os.getpid()))) / _TICKS
 
 
@@ -65,7 +64,7 @@ def _read_ticks(process: int) -> int:
 
 
 def _read_fields(process: int) -> list[str]:
-    """What is behind the name in a process's line; nothing once it has ended."""
+    """The fields of a process's stat line after its name; empty once it has ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -73,7 +72,7 @@ def _read_fields(process: int) -> list[str]:
 
 
 def find_family(root: int) -> list[int]:
-    """A process and all that it started, and these."""
+    """A process and all its descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
         fields = _read_fields(process)

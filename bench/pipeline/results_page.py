@@ -1,4 +1,4 @@
-"""The pipeline's two pages as the last part of `bench/RESULTS.md`, whichever was measured last."""
+"""Includes the pipeline's two result pages at the end of `bench/RESULTS.md`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _HEADING = re.compile(r"^#", re.MULTILINE)
 
 
 def include_pipeline(text: str, pages: Sequence[Path] = (DECODING, CLUSTER)) -> str:
-    """The text of `RESULTS.md` with those pages at its end that there are, a heading lower."""
+    """`RESULTS.md` with the existing pages at its end, their headings one level lower."""
     own = text.split(_BEGIN, 1)[0].rstrip("\n") + "\n"
     found = [page.read_text(encoding="utf-8") for page in pages if page.exists()]
     return "\n".join([own, *(_HEADING.sub("##", page) for page in found)])
 
 
 def update_results(page: Path) -> None:
-    """To be called when one of the two pages was written; any other page is nobody's part."""
+    """Update `RESULTS.md` after one of the two pages was written; ignore any other page."""
     if page in (DECODING, CLUSTER) and RESULTS.exists():
         RESULTS.write_text(include_pipeline(RESULTS.read_text(encoding="utf-8")), encoding="utf-8")

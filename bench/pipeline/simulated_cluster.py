@@ -1,7 +1,7 @@
-"""The log of a simulated cluster as Kafka's segments, from a seed: millions of records a minute.
+"""Generates the log of a simulated cluster as Kafka segments, millions of records a minute.
 
-Offset commits are nearly all of it. All commits of a group have the same bytes but for offsets and
-times, so that a group's are made as one array; only the CRC is a call for each batch.
+Nearly all records are offset commits. All commits of a group have the same bytes except for offsets
+and times, so they are generated as one array; only the CRC takes a call for each batch.
 
     python -m bench.pipeline.simulated_cluster FOLDER --groups 10000 --days 30 --records 50000000
 """
@@ -47,7 +47,7 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How large a cluster is, and of which seed; ``records`` is about how many there will be."""
+    """The size and the seed of a cluster; ``records`` is approximate."""
 
     groups: int = 10_000
     days: float = 30
@@ -56,20 +56,20 @@ class Cluster:
 
     @property
     def end_ms(self) -> int:
-        """When the log ends, wall ms; it begins at ``START_MS``."""
+        """The end of the log in wall-clock ms; it begins at ``START_MS``."""
         return START_MS + int(self.days * _DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written."""
+    """Records and bytes that were written."""
 
     records: int
     bytes: int
 
 
 def write_cluster(folder: Path, cluster: Cluster, processes: int = 2) -> Written:
-    """Writes the log of a cluster and, beside it, where its topics ended every day."""
+    """Write the log of a cluster and, beside it, the daily end offsets of its topics."""
     log = folder / "log"
     log.mkdir(parents=True)
     topics = make_topics(cluster.groups, cluster.seed)
@@ -78,7 +78,7 @@ def write_cluster(folder: Path, cluster: Cluster, processes: int = 2) -> Written
     if processes == 1:
         written = [write(number) for number in numbers]
     else:
-        # Spawned, not forked: who calls this may have threads.
+        # Spawned, not forked: the caller may have threads.
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
             written = pool.map(write, numbers, chunksize=1)
     with (folder / END_OFFSETS).open("w", encoding="utf-8") as file:
@@ -141,7 +141,7 @@ def _write_segments(
 
 
 def _make_commits(number: int, life: Life, cluster: Cluster) -> tuple[Times, Rows]:
-    """The commits of a group: times, and a batch a row whose base offset is still 0."""
+    """The commits of a group: times, and one batch per row with base offset 0."""
     chance = np.random.default_rng([cluster.seed, number])
     topic = life.topic
     share = cluster.records / cluster.groups / topic.partitions
@@ -162,7 +162,7 @@ def _make_commits(number: int, life: Life, cluster: Cluster) -> tuple[Times, Row
 
 
 def _make_template(group: GroupId, topic: Topic) -> tuple[bytes, int, int]:
-    """A commit of all partitions, the size of each record, and where in it the value begins."""
+    """A commit of all partitions, the size of each record, and where its value begins."""
     value = encode_value(OffsetCommitValue(0, _LEADER_EPOCH, "", 0, topic_id=topic.topic_id))
     records = [
         (encode_key(OffsetCommitKey(group, topic.name, partition)), value)
@@ -176,7 +176,7 @@ def _make_template(group: GroupId, topic: Topic) -> tuple[bytes, int, int]:
 def _compute_positions(
     times: Times, topic: Topic, life: Life, chance: np.random.Generator
 ) -> Times:
-    """Committed offsets, a row a commit: seconds behind the end, some groups more and more."""
+    """Committed offsets, one row per commit: seconds of lag, which grows in some groups."""
     behind_s = chance.uniform(0, 5, (len(times), topic.partitions))
     fate = chance.random()
     middle_ms = (life.start_ms + life.end_ms) // 2
@@ -199,12 +199,12 @@ def _make_end_offsets(topics: Sequence[Topic], cluster: Cluster) -> Iterator[dic
 
 
 def _encode(numbers: Times) -> Rows:
-    """Big-endian, eight bytes in a last axis of their own."""
+    """Encode as big-endian; the eight bytes are a new last axis."""
     return numbers.astype(">i8").view(np.uint8).reshape(*numbers.shape, 8)
 
 
 def main() -> None:
-    """Writes the cluster that the command line names."""
+    """Write the cluster given on the command line."""
     parser = argparse.ArgumentParser(description="The log of a simulated cluster.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--groups", type=int, default=10_000)

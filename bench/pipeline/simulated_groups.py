@@ -1,8 +1,8 @@
-"""The lives of simulated groups, from a seed: members come and go, and every record is written.
+"""Simulates the history of groups from a seed: members come and go, and every record is written.
 
-What a group writes is what a coordinator would: a target before anybody moves, partitions revoked
-before others get them. So an audit finds nothing, and a report has something to show: most groups
-rest, a few rebalance all the time, some members let go late, some groups have lost everybody.
+A group writes what a coordinator would: a target before a member moves, and partitions are revoked
+before others get them. So an audit finds no violation, and a report has something to show: most
+groups are stable, a few rebalance all the time, some members revoke late, some groups end empty.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NOTHING: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that some groups read. ``rate`` is in messages a second and partition."""
+    """A topic that some groups read. ``rate`` is messages per second and partition."""
 
     name: TopicName
     topic_id: TopicId
@@ -65,7 +65,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What is written at once, at a time (wall ms)."""
+    """Records written at once, at a time (wall-clock ms)."""
 
     time_ms: int
     records: tuple[tuple[bytes, bytes | None], ...]
@@ -73,7 +73,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A group with all that it writes but its offsets, which it commits until ``end_ms``."""
+    """A group and all its records except offsets, which it commits until ``end_ms``."""
 
     group: GroupId
     kind: str
@@ -84,7 +84,7 @@ class Life:
 
 
 def make_topics(groups: int, seed: int) -> list[Topic]:
-    """One topic for each 50 groups."""
+    """One topic for every 50 groups."""
     chance = random.Random(f"topics {seed}")
     return [
         Topic(
@@ -98,11 +98,11 @@ def make_topics(groups: int, seed: int) -> list[Topic]:
 
 
 def simulate_group(number: int, topic: Topic, seed: int, start_ms: int, end_ms: int) -> Life:
-    """The life of one group between two times; the same for the same numbers."""
+    """Simulate one group between two times; the same numbers give the same group."""
     chance = random.Random(f"group {seed} {number}")
     (kind,) = chance.choices(_KINDS, _SHARES)
     group = GroupId(f"group-{number:07}")
-    # In the first fifth of the time, and more of them in its beginning.
+    # In the first fifth of the time, more of them early.
     born_ms = start_ms + int(0.2 * chance.random() ** 2 * (end_ms - start_ms))
     if kind == SIMPLE:
         return Life(group, kind, topic, (), born_ms, end_ms)
@@ -134,7 +134,7 @@ def simulate_group(number: int, topic: Topic, seed: int, start_ms: int, end_ms: 
 
 
 class _Story:
-    """What both kinds of group have: a clock, and members with their partitions."""
+    """Common to both kinds of groups: a clock, and members with their partitions."""
 
     def __init__(self, group: GroupId, topic: Topic, chance: random.Random, time_ms: int) -> None:
         self.group = group
@@ -147,11 +147,11 @@ class _Story:
         self.epoch = 0
 
     def pass_time(self, until_ms: int) -> None:
-        """What happens next happens at this time, or when the last change is done."""
+        """Continue at this time, or when the last change is done if that is later."""
         self.time_ms = max(self.time_ms + 1, until_ms)
 
     def wait(self) -> None:
-        """For the next heartbeat of a member; long where members are slow to let go."""
+        """Wait for a member's next heartbeat; long for a slow group."""
         most_ms = 40 * 60_000 if self.is_slow and self.chance.random() < 0.2 else 3_000
         self.time_ms += self.chance.randrange(20, most_ms)
 
@@ -166,7 +166,7 @@ class _Story:
         return MemberId(f"{self.chance.getrandbits(128):032x}")
 
     def share_with(self, member_id: MemberId) -> dict[MemberId, set[int]]:
-        """Partitions that the fullest give to one who comes."""
+        """The partitions that the fullest members give to a new member."""
         taken: dict[MemberId, set[int]] = {}
         fair = self.topic.partitions // (len(self.members) + 1)
         counts = {other: len(held) for other, held in self.members.items()}
@@ -178,7 +178,7 @@ class _Story:
         return taken
 
     def share_out(self, partitions: set[int]) -> dict[MemberId, set[int]]:
-        """Partitions of one who has left, to the emptiest."""
+        """Distribute the partitions of a former member to the emptiest members."""
         given: dict[MemberId, set[int]] = {}
         counts = {other: len(held) for other, held in self.members.items()}
         for partition in sorted(partitions if self.members else ()):
@@ -195,7 +195,7 @@ class _ConsumerStory(_Story):
         self.reached: dict[MemberId, int] = {}
 
     def join(self) -> None:
-        """One comes, the fullest let go, and the one has all that it shall have."""
+        """A member joins, the fullest members revoke, and the new member gets its partitions."""
         joining = self.new_member_id()
         taken = self.share_with(joining)
         wanted = set().union(*taken.values()) if taken else set()
@@ -234,7 +234,7 @@ class _ConsumerStory(_Story):
             self.write(self.stand(joining, MemberState.STABLE, wanted))
 
     def leave(self) -> None:
-        """One goes, and the emptiest get what it had."""
+        """A member leaves, and the emptiest members get its partitions."""
         leaving = self.chance.choice(sorted(self.members))
         left = self.members.pop(leaving)
         given = self.share_out(left)
@@ -298,7 +298,7 @@ class _ConsumerStory(_Story):
 
 
 class _ClassicStory(_Story):
-    """Each generation is one record, when the leader has assigned."""
+    """Each generation is one record, written when the leader has assigned."""
 
     def join(self) -> None:
         joining = self.new_member_id()

@@ -1,4 +1,4 @@
-"""Muster's two assignors beside Kafka's, each in a process of its own."""
+"""Muster's and Kafka's assignors, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TARGETS = {
 
 
 def measure_assignors(stand: Stand) -> Section:
-    """The groups of `bench.assignors.muster_assignors`, given to both."""
+    """Both sides assign the groups of `bench.assignors.muster_assignors`."""
     runs = stand.interleave(
         {"Kafka": lambda: time_kafka(stand), "Muster": lambda: time_muster(stand)}, runs=1
     )
@@ -38,11 +38,11 @@ def measure_assignors(stand: Stand) -> Section:
         name="assignors",
         title="Assignors",
         method=(
-            "The assignor alone, called again and again on a prepared group, in a process of its "
-            "own; the medians of all calls of one run. `full` assigns to members that own "
+            "The assignor alone, called repeatedly on a prepared group, in a process of its "
+            "own; medians of all calls of one run. `full` assigns to members that own "
             "nothing; `one joins` is the same group with a last member that owns nothing yet. "
-            "Mixed subscriptions: `buckets` are five parts of members and topics, `overlapping` "
-            "is a random fifth of the topics for each member."
+            "Mixed subscriptions: in `buckets` members and topics are split into five parts, in "
+            "`overlapping` each member subscribes to a random fifth of the topics."
         ),
         rows=make_rows(runs["Kafka"][0], runs["Muster"][0]),
         runs=runs,
@@ -68,7 +68,7 @@ def run(stand: Stand, command: list[str]) -> Json:
 
 
 def make_rows(kafka: Json, muster: Json) -> tuple[Row, ...]:
-    """A row for each group and case. Raises BadRun where one side left partitions unassigned."""
+    """A row for each group and case. Raises BadRun if the two sides differ in group or result."""
     rows = []
     for theirs, ours in zip(kafka["rows"], muster["rows"], strict=True):
         assignor, members, case = ours["assignor"], ours["members"], ours["case"]

@@ -1,4 +1,4 @@
-"""How long a group takes, when one joins or leaves, until all hold their final partitions."""
+"""How long a group takes to converge after a member joins or leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SESSIONS = "Muster, sessions"
 
 
 def measure_convergence(stand: Stand) -> Section:
-    """Kafka and Muster on the wire, Muster over sessions, each with its defaults."""
+    """Kafka and Muster over the Kafka protocol, Muster over sessions, each with its defaults."""
     plan = stand.plan
     kafka, muster = stand.kafka, stand.muster
     run_kload("topics", muster.bootstrap, f"{TOPIC}={plan.crowd_partitions}")
@@ -48,12 +48,12 @@ def measure_convergence(stand: Stand) -> Section:
         title="Convergence",
         method=(
             f"A settled group of {plan.crowd_members:,} members on a topic of "
-            f"{plan.crowd_partitions:,} partitions; one more joins, then the one that has been "
-            f"there longest leaves, with {PAUSE_S:g} s of rest between. The time ends when every "
+            f"{plan.crowd_partitions:,} partitions. One more member joins, then the oldest member "
+            f"leaves, {PAUSE_S:g} s apart. The time ends when every "
             "member is at the new epoch, every partition has one owner and no member has two more "
-            "than another. On the wire each member has a connection, and the newcomer makes one. "
-            f"Sessions: members of the SDK, in one process, on {STREAMS} streams, and the newcomer "
-            "on one of its own; what all of them cost on their side is in the time."
+            "than another. On the wire each member has a connection, and the new one opens one. "
+            f"Sessions: members of the SDK in one process on {STREAMS} streams, the new one "
+            "on its own stream; the time includes their own costs."
         ),
         rows=make_rows(runs, plan.crowd_members),
         runs=runs,

@@ -1,4 +1,4 @@
-"""CPU of servers whose members have nothing to say."""
+"""CPU of servers with idle members."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SESSIONS = "Muster, sessions"
 
 
 def measure_idle(stand: Stand) -> Section:
-    """All servers at the same time: each has next to nothing to do, and only CPU is read."""
+    """All servers at the same time: each has next to nothing to do, and only CPU is measured."""
     plan = stand.plan
     members = plan.idle_members
     runs: dict[str, list[Json]] = {}
@@ -43,11 +43,11 @@ def measure_idle(stand: Stand) -> Section:
         title="Idle members",
         method=(
             f"CPU of the server for {members:,} members of one settled group in "
-            f"{plan.idle_s:g} s, less that for 1 member. All four servers at the same time, each "
-            "with its own members, for together they leave the processors idle. On the wire each "
-            "member has a connection and sends a heartbeat at the interval that it is told: 5 s by "
-            "Kafka and by Muster with `gateway.park.ms=0`, about half a second by Muster with its "
-            f"defaults, which parks them. Sessions: members of the SDK that share {STREAMS} "
+            f"{plan.idle_s:g} s, less that for 1 member. All four servers run at the same time, "
+            "each with its own members, because together they leave the CPUs idle. On the wire "
+            "each member has a connection and sends heartbeats at the interval of the server: 5 s "
+            "for Kafka and for Muster with `gateway.park.ms=0`, about half a second for Muster "
+            f"with its defaults, which holds them. Sessions: members of the SDK share {STREAMS} "
             "streams."
         ),
         rows=make_rows(runs, members),
@@ -58,7 +58,7 @@ def measure_idle(stand: Stand) -> Section:
 def run_together(
     stand: Stand, starts: Mapping[str, Callable[..., Load]], members: int
 ) -> dict[str, Json]:
-    """One run of every side, all at the same time."""
+    """Run every side once, all at the same time."""
     plan = stand.plan
     with ExitStack() as stack:
         loads = {
@@ -84,7 +84,7 @@ def make_rows(runs: dict[str, list[Json]], members: int) -> tuple[Row, ...]:
         return tuple(compute_cpu(many) - compute_cpu(one) for many, one in pairs)
 
     what = f"CPU a second of {members:,} idle members"
-    # The targets are for 1,000; fewer cost as many times less.
+    # The targets are for 1,000 members; scale them for fewer.
     scale = members / 1000
     return (
         Row(f"{what}: wire, parked", "ms", net(KAFKA), net(PARKED), Target(max_value=35 * scale)),
@@ -100,5 +100,5 @@ def make_rows(runs: dict[str, list[Json]], members: int) -> tuple[Row, ...]:
 
 
 def compute_cpu(report: Json) -> float:
-    """Milliseconds of CPU a second."""
+    """Milliseconds of CPU per second."""
     return float(report["server_cpu_ms_per_second"])

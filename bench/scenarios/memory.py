@@ -22,7 +22,7 @@ def measure_memory(stand: Stand) -> Section:
             "Kafka": lambda: measure_kafka(stand, members),
             "Muster": lambda: measure_muster(stand, members),
         },
-        # One of each: bytes vary far less from run to run than times do.
+        # One run each: bytes vary far less between runs than times do.
         runs=1,
     )
     return Section(
@@ -31,11 +31,11 @@ def measure_memory(stand: Stand) -> Section:
         method=(
             f"{members:,} settled members in groups of {MEMBERS_PER_GROUP} on a topic of "
             f"{PARTITIONS:,} partitions, so {PARTITIONS_PER_MEMBER} partitions each; one run. "
-            "Kafka: live objects of its heap after a full collection, with the members and before "
-            "them, for a JVM keeps resident what it once took. Muster: resident memory of a "
-            "fresh server, with the members and before them; a short load of commits had filled "
-            "the buffers of its store before. Members share 32 connections here, which take them "
-            "in turn, so that parking is off."
+            "Kafka: live heap objects after a full collection, with the members and before "
+            "them, because a JVM keeps memory that it once took. Muster: resident memory of a "
+            "new server, with the members and before them; a short load of commits had filled "
+            "the buffers of its store before. The members share 32 connections, so Muster holds "
+            "no heartbeats."
         ),
         rows=(
             Row(
@@ -51,7 +51,7 @@ def measure_memory(stand: Stand) -> Section:
 
 
 def measure_kafka(stand: Stand, members: int) -> Json:
-    """Difference of the live heap by member."""
+    """Difference in live heap per member."""
     kafka = stand.kafka
     settle(stand, kafka.bootstrap, WARM_UP_MEMBERS)
     before = live_heap_bytes(stand.broker)
@@ -59,7 +59,7 @@ def measure_kafka(stand: Stand, members: int) -> Json:
         after = live_heap_bytes(stand.broker)
         report = held.report
         held.abandon()
-    # What expires tens of thousands of members is no peer for what comes next.
+    # A server that is expiring tens of thousands of members must not affect the next scenario.
     stand.end_servers()
     return {
         **report,
@@ -70,7 +70,7 @@ def measure_kafka(stand: Stand, members: int) -> Json:
 
 
 def measure_muster(stand: Stand, members: int) -> Json:
-    """Difference of the resident memory of a fresh server by member."""
+    """Difference in resident memory of a new server per member."""
     with stand.another_muster({"gateway.park.ms": 0}) as muster:
         settle(stand, muster.bootstrap, WARM_UP_MEMBERS)
         stand.run_kload(muster, "commits", partitions=100, seconds=COMMITS_S)
@@ -81,7 +81,7 @@ def measure_muster(stand: Stand, members: int) -> Json:
 
 
 def settle(stand: Stand, bootstrap: str, members: int) -> None:
-    """Let so many members come and go: the topic is there then, and the code has been loaded."""
+    """Let members join and leave once, so that the topic exists and the code has been loaded."""
     with hold(stand, bootstrap, members):
         pass
 

@@ -1,4 +1,4 @@
-"""Starts on large stores: Muster's after SIGKILL, and Kafka's loading of the same log."""
+"""Starts on large stores: Muster after SIGKILL, and Kafka loading the same log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OWN_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 def measure_recovery(stand: Stand) -> Section:
-    """Ready again after a kill, with long histories, many offsets and many members."""
+    """Time to be ready after a kill, with long histories, many offsets and many members."""
     plan = stand.plan
     history = plan.recovery_records
     long_history = history * HISTORY_FACTOR
@@ -64,13 +64,14 @@ def measure_recovery(stand: Stand) -> Section:
         name="recovery",
         title="Start after a kill",
         method=(
-            "A store is made as traffic would have left it, by a process that ends without closing "
-            "it. Loading: of Muster, from when it opens the store, which replays RocksDB's log, "
-            "until every group is served; of Kafka, from the first to the last line of its log "
-            "about the loading of the same batches, which `muster log export --history` wrote into "
-            "the folders of a broker. Muster was ended by SIGKILL, Kafka in order, for after a "
-            "kill it first waits for its own old session. Interpreter and JVM are in the second "
-            "figure only. The longest history is not given to Kafka, which reads all of it."
+            "A store is generated as traffic would have left it, by a process that ends without "
+            "closing it. Loading time: for Muster from opening the store, which replays RocksDB's "
+            "log, until every group is served; for Kafka from the first to the last line of its "
+            "log about loading the same batches, which `muster log export --history` wrote into "
+            "the broker's folders. Muster was killed by SIGKILL; Kafka was shut down cleanly, "
+            "because after a kill it first waits for its old session. Only the second figure "
+            "includes the start of Python or the JVM. Kafka, which reads all of it, does not get "
+            "the longest history."
         ),
         rows=tuple(rows),
         runs={
@@ -82,7 +83,7 @@ def measure_recovery(stand: Stand) -> Section:
 
 
 def make_rows(name: str, sides: dict[str, list[Json]], target_ms: float) -> tuple[Row, ...]:
-    """Loading, and all of the start."""
+    """Loading time, and the whole start."""
     kafka, muster = sides["Kafka"], sides["Muster"]
 
     def row(of: str, path: str, target: Target | None) -> Row:
@@ -97,14 +98,14 @@ def make_rows(name: str, sides: dict[str, list[Json]], target_ms: float) -> tupl
 def measure_store(
     stand: Stand, what: str, arguments: Sequence[str], *, with_kafka: bool = True
 ) -> dict[str, list[Json]]:
-    """Make one store and start on it, both sides in turns."""
+    """Generate a store and start both sides on it in turns."""
     with scratch_folder() as folder:
         data = folder / "data"
         data.mkdir()
         stand.note(f"making a store: {what}")
         make_store(data / "store", arguments)
         server = MusterServer(data)
-        # The first start also looks for the offsets of topics whose records a reboot may have lost.
+        # The first start also searches the offsets of topics whose records a reboot may have lost.
         start_muster(server)
         sides: dict[str, Callable[[], Json]] = {"Muster": lambda: start_muster(server)}
         if not with_kafka:
@@ -117,7 +118,7 @@ def measure_store(
 
 
 def make_store(store: Path, arguments: Sequence[str]) -> None:
-    """In a process of its own, which is gone without having closed it."""
+    """Generate the store in a process that ends without closing it."""
     kind, *options = arguments
     subprocess.run(
         [sys.executable, "-m", "bench.stores", kind, str(store), *options],
@@ -140,7 +141,7 @@ def export(data: Path, segments: Path) -> None:
 
 
 def start_muster(server: MusterServer) -> Json:
-    """Start it, and kill it once it is ready."""
+    """Start the server, and kill it when it is ready."""
     began_at = time.monotonic()
     server.start()
     ready_ms = (time.monotonic() - began_at) * 1000
@@ -159,7 +160,7 @@ def start_muster(server: MusterServer) -> Json:
 
 @contextmanager
 def loaded_broker(segments: Path) -> Iterator[KafkaBroker]:
-    """A stopped broker whose own log of offsets is what lies in ``segments``."""
+    """A stopped broker whose offsets topic is the content of ``segments``."""
     broker = KafkaBroker({"log.cleaner.enable": False}, jvm_options=(LOADING_LEVEL,))
     try:
         broker.start()
@@ -172,7 +173,7 @@ def loaded_broker(segments: Path) -> Iterator[KafkaBroker]:
             (folder / "leader-epoch-checkpoint").unlink(missing_ok=True)
             for file in (segments / folder.name).glob("*.log"):
                 shutil.copy(file, folder / file.name)
-        # The first start makes the indexes of what was put there.
+        # The first start builds the indexes of the new segments.
         broker.start()
         wait_until_loaded(broker)
         broker.stop()
@@ -182,7 +183,7 @@ def loaded_broker(segments: Path) -> Iterator[KafkaBroker]:
 
 
 def start_kafka_again(broker: KafkaBroker) -> Json:
-    """Start it, wait until it has loaded all, and stop it."""
+    """Start the broker, wait until it has loaded everything, and stop it."""
     began_at = time.monotonic()
     broker.start()
     load_ms = wait_until_loaded(broker)

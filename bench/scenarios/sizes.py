@@ -1,4 +1,4 @@
-"""Groups of size: very many members, very many groups, a topic that grows by very much."""
+"""Large groups: very many members, very many groups, a topic that grows a lot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measure_sizes(stand: Stand) -> Section:
             f"{MUSTER}, one group": lambda: gather_compared(stand, muster),
             LARGE: lambda: gather_large(stand),
         },
-        # Each takes long, and is far from its target or has reached it.
+        # Each takes long, and is either far from its target or has reached it.
         runs=1,
     )
     return Section(
@@ -43,14 +43,14 @@ def measure_sizes(stand: Stand) -> Section:
         title="Groups of size",
         method=(
             f"Growth: {GROW_MEMBERS} settled members on {GROW_FROM} partitions, whose topic gets "
-            f"{GROW_BY} more; from the answer to CreatePartitions until each has its final ones "
+            f"{GROW_BY} more; from the response to CreatePartitions until each has its final ones "
             f"(Kafka's published case). Groups: {plan.size_groups:,} of {MEMBERS_PER_GROUP} "
             f"members on one topic of {PARTITIONS:,} partitions, over 32 connections, until all "
-            f"are stable. One group: {plan.size_compared_members:,} members, a connection each, "
-            f"on {plan.size_compared_partitions:,} partitions, from the first join until all hold "
-            f"their final partitions. Muster alone, in a server of its own: {plan.size_members:,} "
-            f"members on {plan.size_partitions:,} partitions, of each of which Kafka would keep "
-            "files; beside it stands Kafka's group on fewer."
+            f"are stable. One group: {plan.size_compared_members:,} members, one connection each, "
+            f"on {plan.size_compared_partitions:,} partitions, from the first join until all own "
+            f"their final partitions. Only Muster, in a new server: {plan.size_members:,} "
+            f"members on {plan.size_partitions:,} partitions, for each of which Kafka would keep "
+            "files; it is shown beside Kafka's group on fewer partitions."
         ),
         rows=make_rows(stand, runs),
         runs=runs,
@@ -103,7 +103,7 @@ def gather(stand: Stand, server: Server, members: int, partitions: int, topic: s
 
 
 def gather_large(stand: Stand) -> Json:
-    """A server of its own: one request creates no topic of that size."""
+    """Uses a new server, because one request cannot create a topic of that size."""
     folder = Path(tempfile.mkdtemp(prefix="muster-bench-"))
     topics = {TOPIC: stand.plan.size_partitions}
     try:

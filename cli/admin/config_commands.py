@@ -1,4 +1,4 @@
-"""`muster config`: which settings are in force, and why; and those of groups."""
+"""`muster config`: the settings in force and their origins, and the configs of groups."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Which settings are in force, and why; and those of groups.",
+    help="Show the settings in force and where they come from; read and change group configs.",
 )
 
-GroupOption = Annotated[
-    str, typer.Option("--group", "-g", help="The group whose own settings are meant.")
-]
+GroupOption = Annotated[str, typer.Option("--group", "-g", help="Id of the group.")]
 
 
 @app.callback()
 def config() -> None:
-    """Which settings are in force, and why; and those of groups."""
+    """Show the settings in force and where they come from; read and change group configs."""
 
 
 @app.command(context_settings=SETTINGS_CONTEXT)
 def show(
     context: typer.Context,
     config: ConfigOption = None,
-    origin: Annotated[bool, typer.Option("--origin", help="Say where each value is from.")] = False,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Show where each value comes from.")
+    ] = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Print every setting as `muster serve` would have it with the same flags."""
+    """Print every setting as `muster serve` would resolve it with the same flags."""
     resolved = resolve_settings(context.args, config)
     for warning in resolved.warnings:
         print_note(f"muster: {warning}")
@@ -68,7 +68,7 @@ def show(
     print_listing(listing, output)
 
 
-# ---------------------------------------------------------------------------------- of a group
+# ------------------------------------------------------------------------------- group configs
 
 
 @app.command()
@@ -78,7 +78,7 @@ def get(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Print the settings of a group on a running server: its own, and the server's."""
+    """Print the configs of a group on a running server: its own, and the server's defaults."""
     from cli.admin_client import connect
 
     with connect(server, timeout) as client:
@@ -89,7 +89,7 @@ def get(
 @app.command("set")
 def set_configs(
     assignments: Annotated[
-        list[str], typer.Argument(metavar="NAME=VALUE...", help="Settings of the group.")
+        list[str], typer.Argument(metavar="NAME=VALUE...", help="Configs of the group.")
     ],
     group: GroupOption,
     dry_run: DryRunOption = False,
@@ -97,12 +97,12 @@ def set_configs(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Give a group settings of its own, all or none. They are in force at once."""
+    """Set configs of a group, all or none. They take effect at once."""
     changes: dict[str, str | None] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
         if not name or not equals or name in changes:
-            raise CommandError(f"{text!r}: write each setting once, as NAME=VALUE", ExitCode.USAGE)
+            raise CommandError(f"{text!r}: write each config once, as NAME=VALUE", ExitCode.USAGE)
         changes[name] = value
     _alter(
         group,
@@ -117,14 +117,14 @@ def set_configs(
 
 @app.command()
 def unset(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Settings of the group.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Configs of the group.")],
     group: GroupOption,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Take settings of its own from a group: the server's are in force again."""
+    """Remove configs of a group: the server's settings apply again."""
     from cli.admin_client import connect
 
     with connect(server, timeout) as client:
@@ -160,7 +160,7 @@ def _report(count: int, done: str, dry_run: bool, quiet: bool) -> None:
 
 
 def compute_group_listing(group: str, configs: Sequence[admin_pb2.GroupConfig]) -> Listing:
-    """The settings with where each value is from."""
+    """The configs of a group and the source of each value."""
     rows = [
         [config.name, config.value, render_source(config.source), config.server_value]
         for config in configs
@@ -174,7 +174,7 @@ def compute_group_listing(group: str, configs: Sequence[admin_pb2.GroupConfig]) 
 
 
 def render_source(source: int) -> str:
-    """``group``, ``server`` or ``default``."""
+    """Render a source as ``group``, ``server`` or ``default``."""
     from muster.v1 import admin_pb2
 
     return admin_pb2.ConfigSource.Name(source).removeprefix("CONFIG_SOURCE_").lower()

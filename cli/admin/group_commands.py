@@ -1,4 +1,4 @@
-"""`muster group`: groups, their members and where these stand."""
+"""`muster group`: groups, their members, assignments and offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from muster.v1 import admin_pb2, group_pb2, types_pb2
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Groups, their members and their states."
+    no_args_is_help=True, rich_markup_mode=None, help="List, describe and delete consumer groups."
 )
 
 
@@ -67,21 +67,23 @@ def offsets(
     group: GroupArgument,
     require_stable: Annotated[
         bool,
-        typer.Option("--require-stable", help="No offset where a transaction has not ended."),
+        typer.Option(
+            "--require-stable", help="Omit the offset of a partition with an open transaction."
+        ),
     ] = False,
     as_of: AsOfOption = None,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Show what a group has committed."""
+    """Show the committed offsets of a group."""
     from cli.admin_client import connect
 
     position = parse_as_of(as_of)
     with connect(server, timeout) as client:
         found = client.fetch_offsets(group, require_stable, position)
         if not found.topics:
-            # As far as offsets go a group that is not there has none.
+            # FetchOffsets answers for an unknown group too, with no offsets; this call fails.
             client.describe_group(group, position)
     print_listing(_add_position(compute_offsets(group, found), found), output)
 
@@ -91,7 +93,7 @@ app.command("delete-offsets")(delete_offsets)
 
 
 def compute_list(groups: Sequence[admin_pb2.GroupSummary]) -> Listing:
-    """Groups as a table and as the response they came in."""
+    """The table and the response of `muster group list`."""
     rows = [
         [
             group.group_id,
@@ -109,9 +111,9 @@ def compute_list(groups: Sequence[admin_pb2.GroupSummary]) -> Listing:
 
 
 def compute_description(group: admin_pb2.Group) -> Listing:
-    """A group as a table of its members, under a line about the group itself.
+    """A table of the group's members under a line about the group itself.
 
-    Members of a classic group have neither an epoch nor a state of their own, nor a target.
+    Members of a classic group have no epoch, state or target of their own.
     """
     rows = [
         [
@@ -165,7 +167,7 @@ def compute_description(group: admin_pb2.Group) -> Listing:
 
 
 def compute_offsets(group_id: str, response: group_pb2.FetchOffsetsResponse) -> Listing:
-    """Offsets by topic and partition; without one where it cannot be told, and why."""
+    """Offsets by topic and partition; an error takes the place of an offset that is not known."""
     from cli.log.offsets_command import render_text
 
     columns = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LEADER-EPOCH", "METADATA", "ERROR"]
@@ -191,7 +193,7 @@ def compute_offsets(group_id: str, response: group_pb2.FetchOffsetsResponse) -> 
 def _add_position(
     listing: Listing, response: admin_pb2.DescribeGroupResponse | group_pb2.FetchOffsetsResponse
 ) -> Listing:
-    """Says of an answer about the past where it stands."""
+    """Add the log position of an answer about the past."""
     if not response.HasField("position"):
         return listing
     position = response.position
@@ -207,34 +209,34 @@ def _is_classic(group: admin_pb2.Group) -> bool:
 
 
 def render_partitions(topics: Sequence[types_pb2.TopicPartitions]) -> str:
-    """``orders:0,1,2;payments:0``, as Kafka's tool prints assignments."""
+    """Render partitions as ``orders:0,1,2;payments:0``, as Kafka's tool prints assignments."""
     return ";".join(
         f"{topic.topic_name}:{','.join(map(str, topic.partitions))}" for topic in topics
     )
 
 
 def render_subscription(member: admin_pb2.GroupMember) -> str:
-    """Names, and then the pattern between slashes."""
+    """Render the topic names, and the regular expression between slashes."""
     regex = member.subscribed_topic_regex
     return ",".join([*member.subscribed_topic_names, *([f"/{regex}/"] if regex else [])])
 
 
 def render_type(group_type: int) -> str:
-    """``Consumer``, ``Classic``, ``Share``, ``Streams``."""
+    """Render a group type as ``Consumer``, ``Classic``, ``Share`` or ``Streams``."""
     from muster.v1 import admin_pb2
 
     return _render_enum(admin_pb2.GroupType.Name(group_type), "GROUP_TYPE_")
 
 
 def render_group_state(state: int) -> str:
-    """Kafka's spelling: ``Stable``, ``PreparingRebalance``."""
+    """Render a group state as Kafka does: ``Stable``, ``PreparingRebalance``."""
     from muster.v1 import admin_pb2
 
     return _render_enum(admin_pb2.GroupState.Name(state), "GROUP_STATE_")
 
 
 def render_member_state(state: int) -> str:
-    """Kafka's records' spelling: ``STABLE``, ``UNREVOKED_PARTITIONS``."""
+    """Render a member state as in Kafka's records: ``STABLE``, ``UNREVOKED_PARTITIONS``."""
     from muster.v1 import admin_pb2
 
     return admin_pb2.MemberState.Name(state).removeprefix("MEMBER_STATE_")

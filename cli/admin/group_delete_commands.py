@@ -29,21 +29,21 @@ PARTITION_MAX = 2**31 - 1
 
 
 def delete(
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Ids of groups.")],
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Ids of the groups.")],
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Delete empty groups with all their offsets, those of open transactions too."""
+    """Delete empty groups and all their offsets, including those of open transactions."""
     from cli.admin_client import connect
 
     names = list(dict.fromkeys(groups))
     with connect(server, timeout) as client:
         if not yes and not dry_run:
             rows = [[name, _count(client, name)] for name in names]
-            ask(["GROUP", "#OFFSETS"], rows, "These groups and all their offsets are deleted.")
+            ask(["GROUP", "#OFFSETS"], rows, "The groups and all their offsets will be deleted.")
         failed = []
         for name in names:
             try:
@@ -78,7 +78,7 @@ def delete_offsets(
     topics: Annotated[
         list[str],
         typer.Option(
-            "--topic", metavar="TOPIC[:P,P]", help="A topic, or partitions of it. Repeatable."
+            "--topic", metavar="TOPIC[:P,P]", help="A topic, or some of its partitions. Repeatable."
         ),
     ],
     yes: YesOption = False,
@@ -87,7 +87,7 @@ def delete_offsets(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Delete offsets of a group, of topics that none of its members subscribes to."""
+    """Delete committed offsets of topics that no member of the group subscribes to."""
     from cli.admin_client import connect
 
     asked = parse_partitions(topics)
@@ -95,7 +95,10 @@ def delete_offsets(
         chosen = _choose(asked, _list_committed(client.fetch_offsets(group, False)))
         if not yes and not dry_run:
             rows = [[group, name, partition] for name, row in chosen.items() for partition in row]
-            effect = f"These offsets of {group} are deleted: it reads by its reset policy there."
+            effect = (
+                f"These offsets of {group} will be deleted: consumers will start there by their "
+                "auto.offset.reset."
+            )
             ask(["GROUP", "TOPIC", "PARTITION"], rows, effect)
         failures = client.delete_offsets(group, chosen, dry_run)
     failed = [
@@ -110,7 +113,7 @@ def delete_offsets(
     ]
     _report(sum(map(len, chosen.values())) - len(failed), dry_run, quiet)
     failed += (
-        CommandError(f"{group} has no offsets of {name}", ExitCode.NOT_FOUND)
+        CommandError(f"{group} has no committed offsets for {name}", ExitCode.NOT_FOUND)
         for name, partitions in chosen.items()
         if not partitions
     )
@@ -118,7 +121,7 @@ def delete_offsets(
 
 
 def parse_partitions(texts: Sequence[str]) -> dict[str, list[int] | None]:
-    """``TOPIC`` or ``TOPIC:P,P``; ``None`` stands for all partitions."""
+    """Parse ``TOPIC`` or ``TOPIC:P,P``; ``None`` means all partitions."""
     found: dict[str, list[int] | None] = {}
     for text in texts:
         name, colon, numbers = text.partition(":")
@@ -136,7 +139,7 @@ def _is_partition(text: str) -> bool:
 
 
 def _choose(asked: Mapping[str, list[int] | None], committed: Partitions) -> Partitions:
-    """Of a topic that is asked for as a whole, the partitions that have an offset."""
+    """Replace "all partitions" of a topic by its partitions with a committed offset."""
     return {
         name: committed.get(name, []) if partitions is None else partitions
         for name, partitions in asked.items()

@@ -1,4 +1,4 @@
-"""`muster migrate`: from the classic protocol to the consumer protocol, and back."""
+"""`muster migrate`: move groups from the classic protocol to the consumer protocol, and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.admin.migrate_listings import (
     compute_plan,
     compute_rollback,
     compute_status,
-    find_speakers,
+    find_consumer_members,
 )
 from cli.errors import CommandError, ExitCode
 from cli.options import (
@@ -45,7 +45,7 @@ def plan(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Say what is in the way of a conversion, member by member, and what to set in each client."""
+    """Show what prevents a conversion, member by member, and what to set in each client."""
     from cli.admin_client import connect
 
     with connect(server, timeout) as client:
@@ -60,7 +60,7 @@ def status(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Show which members speak which protocol, who is left to replace, and what still moves."""
+    """Show each member's protocol, the members left to replace, and the partitions to move."""
     from cli.admin_client import connect
 
     with connect(server, timeout) as client:
@@ -75,14 +75,14 @@ def rollback(
     group: GroupArgument,
     offline: Annotated[
         bool,
-        typer.Option("--offline", help="Convert now, or refuse: no member is waited for."),
+        typer.Option("--offline", help="Convert now or fail; do not wait for members to leave."),
     ] = False,
     data_dir: Annotated[
         Path | None,
         typer.Option(
             "--data-dir",
             metavar="STORE",
-            help="With --offline: the data folder of a stopped server.",
+            help="With --offline: data folder of a stopped server.",
         ),
     ] = None,
     dry_run: DryRunOption = False,
@@ -90,14 +90,14 @@ def rollback(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Take a group back to the classic protocol, with its offsets.
+    """Move a group back to the classic protocol, with its offsets.
 
-    Sets the group's consumer.migration.policy to downgrade: the group goes back when its last
-    member of the consumer protocol leaves, at once if there is none, and is not upgraded again.
+    Sets the group's consumer.migration.policy to downgrade. The group is converted when its last
+    member of the consumer protocol leaves (at once if there is none) and is not upgraded again.
     """
     if data_dir is not None:
         if not offline:
-            raise CommandError("--data-dir is for --offline", ExitCode.USAGE)
+            raise CommandError("--data-dir requires --offline", ExitCode.USAGE)
         _roll_back_stopped(data_dir, group, dry_run)
         listing = compute_rollback(group, (), dry_run)
     else:
@@ -110,22 +110,22 @@ def rollback(
 def _roll_back_running(
     group: str, offline: bool, dry_run: bool, server: str, timeout: float
 ) -> list[admin_pb2.GroupMember]:
-    """The members of the consumer protocol that are still there."""
+    """Roll back on a running server; return the consumer-protocol members that are left."""
     from cli.admin_client import connect
 
     with connect(server, timeout) as client:
-        speakers = find_speakers(client.describe_group(group).group)
-        if offline or not speakers:
-            # What is refused changes nothing, the policy neither.
+        consumer_members = find_consumer_members(client.describe_group(group).group)
+        if offline or not consumer_members:
+            # Check first, so that a conversion that fails does not change the policy.
             client.convert_to_classic_group(group, validate_only=True)
-            speakers = []
+            consumer_members = []
         client.alter_group_configs(group, {POLICY: ROLLED_BACK}, dry_run)
-        if speakers and not dry_run:
-            # The last one may have left before the policy was in force.
-            speakers = find_speakers(client.describe_group(group).group)
-        if not speakers:
+        if consumer_members and not dry_run:
+            # The last one may have left before the policy took effect.
+            consumer_members = find_consumer_members(client.describe_group(group).group)
+        if not consumer_members:
             client.convert_to_classic_group(group, dry_run)
-    return speakers
+    return consumer_members
 
 
 def _roll_back_stopped(data_dir: Path, group: str, dry_run: bool) -> None:
@@ -144,7 +144,7 @@ def _roll_back_stopped(data_dir: Path, group: str, dry_run: bool) -> None:
         finish_replacement(data_dir / "store")
         store = find_store(data_dir)
         if store is None:
-            raise CommandError(f"{data_dir} holds no store of Muster", ExitCode.NOT_FOUND)
+            raise CommandError(f"{data_dir} holds no Muster store", ExitCode.NOT_FOUND)
         try:
             opened = open_store(store, partitions=1)
         except StoreLocked as error:
@@ -162,6 +162,6 @@ def _roll_back_stopped(data_dir: Path, group: str, dry_run: bool) -> None:
 
 
 def _find_policy(client: AdminClient, group: str) -> str:
-    """What is in force for the group."""
+    """The migration policy in force for the group."""
     configs = client.describe_group_configs(group)
     return next((config.value for config in configs if config.name == POLICY), "")

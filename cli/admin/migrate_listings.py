@@ -1,4 +1,4 @@
-"""What `muster migrate` shows: a plan, how far a migration is, and what is left to go back."""
+"""The output of `muster migrate`: the plan, the progress, and the rollback."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 POLICY = "consumer.migration.policy"
 ROLLED_BACK = "downgrade"
-"""With it the group goes back when it can, and is not upgraded again."""
+"""The policy that converts the group to classic when it can, and does not upgrade it again."""
 
 # ------------------------------------------------------------------------------------------ plan
 
 
 def compute_plan(plan: admin_pb2.PlanMigrationResponse) -> Listing:
-    """A row for each member, under what is of the whole group."""
+    """A row for each member, under lines about the whole group."""
     rows = [
         [
             plan.group_id,
@@ -59,7 +59,7 @@ def _compute_plan_head(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
         return [f"{group} is a consumer group already: see `muster migrate status {group}`."]
     if not plan.members:
         verdict = render_verdict(plan.verdict)
-        said = [f"{group}: {verdict}: it has no members, so the first one decides its type."]
+        said = [f"{group}: {verdict}: it has no members, so its first member decides its type."]
         return said + [f"  {verdict}: {reason.detail}" for reason in plan.reasons]
     strategy = f", {plan.protocol}" if plan.protocol else ""
     lines = [
@@ -70,7 +70,7 @@ def _compute_plan_head(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
         f"  {'BLOCKED' if reason.is_blocking else 'WARN'}: {reason.detail}"
         for reason in plan.reasons
     )
-    # What is of some clients alone is in their rows.
+    # Changes that only some clients need are in the rows of those clients.
     common = [
         change
         for change in plan.members[0].changes
@@ -84,7 +84,7 @@ def _compute_plan_head(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
 def _render_reasons(
     plan: admin_pb2.PlanMigrationResponse, member: admin_pb2.PlannedMember
 ) -> list[str]:
-    """Its own reasons; before them, where none of those blocks it, what blocks its group."""
+    """The member's own reasons; what blocks the group comes first if none of them blocks it."""
     own = [reason.detail for reason in member.reasons]
     if any(reason.is_blocking for reason in member.reasons):
         return own
@@ -99,7 +99,7 @@ def render_verdict(verdict: int) -> str:
 
 
 def render_change(change: admin_pb2.ClientChange) -> str:
-    """``group.protocol=consumer``, or that a setting goes away."""
+    """Render ``group.protocol=consumer``, or that a setting must be removed."""
     return f"{change.name}={change.value}" if change.HasField("value") else f"remove {change.name}"
 
 
@@ -107,11 +107,11 @@ def render_change(change: admin_pb2.ClientChange) -> str:
 
 
 def compute_status(group: admin_pb2.Group, policy: str) -> Listing:
-    """A row for each member; who is left to replace depends on which way the group goes."""
+    """A row for each member; the policy decides which members are left to replace."""
     left = find_left(group, policy)
     moving = {member.member_id: count_moving(member) for member in group.members}
     if not _is_consumer(group):
-        # Partitions of a classic group have no target: its state says whether they move.
+        # A classic group has no target assignment: its state shows whether it rebalances.
         moving = dict.fromkeys(moving, 0)
     rows = [
         [
@@ -163,23 +163,23 @@ def _compute_status_head(group: admin_pb2.Group, policy: str, left: int, moving:
     count = len(group.members)
     lines.append(
         f"{count - left} of {count} members speak the {goal} protocol, {left} to replace; "
-        + (f"partitions that still move: {moving}" if moving else "nothing moves")
+        + (f"partitions still to move: {moving}" if moving else "no partitions to move")
     )
     return lines
 
 
 def find_left(group: admin_pb2.Group, policy: str) -> list[admin_pb2.GroupMember]:
-    """Who is left to replace: on the way back those who speak the consumer protocol."""
+    """The members to replace: those of the consumer protocol during a rollback, else classic."""
     if not _is_consumer(group):
         return [] if policy == ROLLED_BACK else list(group.members)
-    speakers = find_speakers(group)
+    consumer_members = find_consumer_members(group)
     if policy == ROLLED_BACK:
-        return speakers
-    return [member for member in group.members if member not in speakers]
+        return consumer_members
+    return [member for member in group.members if member not in consumer_members]
 
 
-def find_speakers(group: admin_pb2.Group) -> list[admin_pb2.GroupMember]:
-    """The members that speak the consumer protocol."""
+def find_consumer_members(group: admin_pb2.Group) -> list[admin_pb2.GroupMember]:
+    """The members that use the consumer protocol."""
     from muster.v1 import admin_pb2
 
     return [
@@ -188,9 +188,9 @@ def find_speakers(group: admin_pb2.Group) -> list[admin_pb2.GroupMember]:
 
 
 def count_moving(member: admin_pb2.GroupMember) -> int:
-    """Partitions that the member is to get, and has not got yet.
+    """Count the partitions assigned to the member that it does not own yet.
 
-    What it has to give up another one gets, or nobody: it is counted where it arrives.
+    Partitions to revoke are not counted: each is counted at the member that receives it, if any.
     """
     return len(_compute_places(member.target_assignment) - _compute_places(member.assignment))
 
@@ -200,7 +200,7 @@ def _compute_places(topics: Sequence[types_pb2.TopicPartitions]) -> set[tuple[by
 
 
 def render_protocol(protocol: int) -> str:
-    """``classic`` or ``consumer``."""
+    """Render a protocol as ``classic`` or ``consumer``."""
     from muster.v1 import admin_pb2
 
     return admin_pb2.MemberProtocol.Name(protocol).removeprefix("MEMBER_PROTOCOL_").lower()
@@ -210,16 +210,16 @@ def render_protocol(protocol: int) -> str:
 
 
 def compute_rollback(
-    group_id: str, speakers: Sequence[admin_pb2.GroupMember], dry_run: bool
+    group_id: str, consumer_members: Sequence[admin_pb2.GroupMember], dry_run: bool
 ) -> Listing:
-    """Who has to go before the group goes back; without anyone it has."""
+    """The members that must leave before the group is converted; none if it is converted."""
     would = "would be" if dry_run else "is"
-    if speakers:
+    if consumer_members:
         preface = [
-            f"{group_id}: {POLICY} {would} {ROLLED_BACK}: the group goes back when the last of "
-            f"these {len(speakers)} members leaves.",
-            "Restart each of these clients with group.protocol=classic, one by one; nothing else "
-            "has to stop.",
+            f"{group_id}: {POLICY} {would} {ROLLED_BACK}: the group becomes a classic group when "
+            f"the last of these {len(consumer_members)} members leaves.",
+            "Restart each of these clients with group.protocol=classic, one by one; the others "
+            "keep working.",
         ]
     else:
         preface = [
@@ -227,14 +227,14 @@ def compute_rollback(
         ]
     rows = [
         [group_id, member.client_id, member.client_host, member.member_id, member.instance_id]
-        for member in speakers
+        for member in consumer_members
     ]
     content = {
         "group_id": group_id,
         "policy": ROLLED_BACK,
-        "is_classic": not speakers,
+        "is_classic": not consumer_members,
         "dry_run": dry_run,
-        "to_replace": [_as_dict(member) for member in speakers],
+        "to_replace": [_as_dict(member) for member in consumer_members],
     }
     columns = ["GROUP", "CLIENT-ID", "HOST", "CONSUMER-ID", "GROUP-INSTANCE-ID"]
     return Listing("migrate.rollback", columns, rows, content, "to_replace", preface=preface)

@@ -1,4 +1,4 @@
-"""`muster topic`: the topics that are kept here."""
+"""`muster topic`: the topics of the server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from muster.v1 import admin_pb2
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The topics that are kept here."
+    no_args_is_help=True, rich_markup_mode=None, help="List, create, grow and delete topics."
 )
 
 TopicsArgument = Annotated[
@@ -48,7 +48,7 @@ def list_topics(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """List topics with their numbers of partitions and their ids."""
+    """List topics with their partition counts and ids."""
     from cli.admin_client import connect
 
     with connect(server, timeout) as client:
@@ -64,7 +64,7 @@ def match(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """List the topics that a pattern of a subscription matches now, from end to end."""
+    """List the topics that a regular expression matches now; it must match the whole name."""
     from cli.admin.topic_match import check_pattern, compute_matching
     from cli.admin_client import connect
 
@@ -109,7 +109,7 @@ def grow(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Give topics more partitions. A topic never has fewer again."""
+    """Add partitions to topics. The number of partitions can never be reduced."""
     from cli.admin_client import connect
 
     specs = _parse(topics)
@@ -131,20 +131,21 @@ def racks(
         list[str] | None,
         typer.Argument(
             metavar="[RACKS...]",
-            help="The racks of the replicas of partition 0, 1, …, such as a,b; - for unknown.",
+            help="Racks of the replicas of partitions 0, 1, …: a,b for two racks, - for unknown.",
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", help="A YAML list with a list for each partition.")
+        Path | None,
+        typer.Option("--file", help="A YAML list with a list of rack names for each partition."),
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Forget what is known.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all racks.")] = False,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Say in which racks a topic's replicas are, for the assignor `rack`, or list what is known."""
+    """Set the racks of a topic's replicas for the assignor `rack`, or list them."""
     from cli.admin_client import connect
 
     wanted = _parse_racks(given or [], file, clear)
@@ -152,7 +153,7 @@ def racks(
         if wanted is None:
             known = [topic for topic in client.list_topics() if topic.topic_name == name]
             if not known:
-                raise CommandError(f"there is no topic {name}", ExitCode.NOT_FOUND)
+                raise CommandError(f"topic {name} does not exist", ExitCode.NOT_FOUND)
             topic = known[0]
         else:
             topic = client.set_topic_racks(name, wanted, dry_run)
@@ -162,9 +163,9 @@ def racks(
 
 
 def _parse_racks(given: Sequence[str], file: Path | None, clear: bool) -> Racks | None:
-    """``None`` where nothing is said."""
+    """The racks to set; ``None`` if none are given."""
     if (bool(given), file is not None, clear).count(True) > 1:
-        raise CommandError("give RACKS, --file or --clear, not several", ExitCode.USAGE)
+        raise CommandError("give only one of RACKS, --file and --clear", ExitCode.USAGE)
     try:
         if file is not None:
             return read_racks_file(file)
@@ -193,7 +194,7 @@ def delete(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Delete topics, their records, and all offsets committed for them."""
+    """Delete topics, their records, and all their committed offsets."""
     from cli.admin_client import connect
 
     specs = [TopicSpec(name, 0) for name in dict.fromkeys(names)]
@@ -206,7 +207,7 @@ def delete(
 
 
 def compute_listing(command: str, topics: Sequence[admin_pb2.Topic]) -> Listing:
-    """Topics as a table and as the response they came in."""
+    """The table and the response of a topic command."""
     from google.protobuf.json_format import MessageToDict
 
     rows = [
@@ -233,7 +234,7 @@ def _parse(texts: Sequence[str]) -> list[TopicSpec]:
 def _for_each(
     specs: Sequence[TopicSpec], change: Callable[[TopicSpec], admin_pb2.Topic]
 ) -> tuple[list[admin_pb2.Topic], list[CommandError]]:
-    """Tries every topic; one that fails does not keep the others from being changed."""
+    """Apply ``change`` to every topic; a failure does not stop the others."""
     changed, failed = [], []
     for spec in specs:
         try:
@@ -246,7 +247,7 @@ def _for_each(
 
 
 def _preview_and_ask(client: AdminClient, after: dict[str, str]) -> None:
-    """Shows what is and what will be, on standard error, and asks."""
+    """Show the topics before and after the change on standard error, and ask."""
     now = {topic.topic_name: topic.num_partitions for topic in client.list_topics()}
     rows = [[name, now.get(name, "no such topic"), then] for name, then in after.items()]
     ask(["TOPIC", "PARTITIONS", "AFTER"], rows)

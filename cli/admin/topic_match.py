@@ -1,4 +1,4 @@
-"""What `muster topic match` says of a pattern: what the server would make of it."""
+"""`muster topic match`: the topics that a regular expression of a subscription matches."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def check_pattern(pattern: str) -> None:
-    """A pattern that is none, empty or too long ends the command with `USAGE`."""
+    """Check a regular expression; one that is empty, invalid or too long raises ``USAGE``."""
     if not pattern:
-        raise CommandError("the pattern is empty: nobody subscribes to it", ExitCode.USAGE)
+        raise CommandError("the regular expression is empty", ExitCode.USAGE)
     try:
         check_regex(pattern, CoordinatorSettings().group_regex_max_bytes)
     except InvalidRegularExpression as error:
         raise CommandError(error.message, ExitCode.USAGE) from error
     except UnicodeEncodeError as error:
-        raise CommandError("the pattern is not text in UTF-8", ExitCode.USAGE) from error
+        raise CommandError("the regular expression is not valid UTF-8", ExitCode.USAGE) from error
 
 
 def compute_matching(pattern: str, topics: Sequence[admin_pb2.Topic]) -> list[admin_pb2.Topic]:
-    """The topics whose whole name the pattern matches, in their order."""
+    """The topics whose whole name matches, in their order."""
     matches = compute_matches(pattern, (TopicName(topic.topic_name) for topic in topics))
     return [topic for topic in topics if topic.topic_name in matches]

@@ -1,4 +1,4 @@
-"""Where the replicas of a topic are, as people write it: on a command line, or in a file."""
+"""Parses the racks of a topic's replicas, from a command line or a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNKNOWN = "-"
 
 
 def parse_racks(texts: Sequence[str]) -> Racks:
-    """A text for each partition: names with commas between them, ``-`` for none that is known."""
+    """Parse one text for each partition: names separated by commas, or ``-`` for unknown."""
     return tuple(
         () if text == UNKNOWN else check_names(number, text.split(","))
         for number, text in enumerate(texts)
@@ -19,7 +19,7 @@ def parse_racks(texts: Sequence[str]) -> Racks:
 
 
 def read_racks_file(path: Path) -> Racks:
-    """A YAML or JSON list with a list of names for each partition."""
+    """Read a YAML or JSON list that has a list of names for each partition."""
     content = read_yaml(path)
     try:
         return check_racks(content)
@@ -28,5 +28,5 @@ def read_racks_file(path: Path) -> Racks:
 
 
 def render_racks(names: Sequence[str]) -> str:
-    """As ``parse_racks`` reads them."""
+    """Render racks as ``parse_racks`` reads them."""
     return ",".join(names) or UNKNOWN

@@ -1,7 +1,7 @@
-"""`muster txn`: transactions whose offsets wait for an end that may never come.
+"""`muster txn`: transactions with pending offsets whose end may never arrive.
 
-Muster coordinates no transactions. Those that an import brought, open, wait for a coordinator
-that is not told of it: people end them, or they are aborted when they time out.
+Muster does not coordinate transactions. The coordinator of an imported open transaction does not
+know this server, so a user ends the transaction here, or it is aborted when it times out.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Open transactions of an imported log: list them, and end them.",
+    help="List and end open transactions, such as those of an imported log.",
 )
 
 ProducerArgument = Annotated[
-    int, typer.Argument(metavar="PRODUCER-ID", help="The producer, as listed.", min=0)
+    int, typer.Argument(metavar="PRODUCER-ID", help="Producer id, as listed.", min=0)
 ]
 PartitionOption = Annotated[
     int | None,
@@ -60,7 +60,7 @@ def list_transactions(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """List open transactions, and the offsets that wait in them by group."""
+    """List open transactions and their pending offsets, by group."""
     from cli.admin_client import connect
 
     with connect(server, timeout) as client:
@@ -77,7 +77,7 @@ def abort(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Abort a producer's transaction: the offsets that wait in it are dropped."""
+    """Abort a producer's transaction and drop its pending offsets."""
     _end(
         producer_id,
         partition,
@@ -98,7 +98,7 @@ def commit(
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Commit a producer's transaction: the offsets that wait in it become those of their groups."""
+    """Commit a producer's transaction: its pending offsets become committed offsets."""
     _end(
         producer_id,
         partition,
@@ -147,23 +147,23 @@ def _end(
                 failed.append(CommandError(f"{place}: {error.message}", error.exit_code))
     done = len(chosen) - len(failed)
     if done and not quiet:
-        print_note(f"{'committed' if is_commit else 'aborted'} in partitions of the log: {done}")
+        print_note(f"{'committed' if is_commit else 'aborted'} in log partitions: {done}")
     raise_failures(failed)
 
 
 def render_effect(transactions: Sequence[admin_pb2.Transaction], is_commit: bool) -> str:
-    """What ending them will do, in one line."""
+    """What ending the transactions will do, in one line."""
     offsets = [waiting for listed in transactions for waiting in listed.offsets]
     groups = len({waiting.group_id for waiting in offsets})
-    becomes = "become those of their groups" if is_commit else "are dropped"
+    becomes = "will be committed" if is_commit else "will be dropped"
     return (
-        f"{'Commits' if is_commit else 'Aborts'} the transaction of producer "
+        f"{'Commit' if is_commit else 'Abort'} the transaction of producer "
         f"{transactions[0].producer_id}: {len(offsets)} offsets of {groups} groups {becomes}."
     )
 
 
 def compute_listing(transactions: Sequence[admin_pb2.Transaction]) -> Listing:
-    """A row for each group that waits for a transaction."""
+    """A row for each group with pending offsets in a transaction."""
     from google.protobuf.json_format import MessageToDict
 
     rows: list[list[object]] = []
@@ -195,6 +195,6 @@ def compute_listing(transactions: Sequence[admin_pb2.Transaction]) -> Listing:
 
 
 def render_time(wall_ms: int) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
+    """Render a time as ISO 8601 in UTC, to the millisecond."""
     time = datetime.fromtimestamp(wall_ms / 1_000, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

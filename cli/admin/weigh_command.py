@@ -1,4 +1,4 @@
-"""`muster config weigh`: weights of partitions, from what their group reads or has to read."""
+"""`muster config weigh`: partition weights from the consumption rate or the lag of a group."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ Weights = Mapping[tuple[str, int], float]
 
 def weigh(
     *,
-    group: Annotated[str, typer.Option("--group", "-g", help="The group that is meant.")],
+    group: Annotated[str, typer.Option("--group", "-g", help="Id of the group.")],
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="TIME", help="Weigh by what was read since then: an age such as 10m."
+            "--since",
+            metavar="TIME",
+            help="Weigh by what the group has consumed since then: an age such as 10m.",
         ),
     ] = None,
     bootstrap: Annotated[
@@ -42,21 +44,21 @@ def weigh(
         typer.Option(
             "--bootstrap-server",
             metavar="HOST:PORT",
-            help="Weigh by what is left to read; the cluster knows where partitions end.",
+            help="Weigh by lag; the end offsets are read from this Kafka cluster.",
         ),
     ] = None,
     command_config: Annotated[
         Path | None,
-        typer.Option("--command-config", help="Settings of librdkafka, as .properties."),
+        typer.Option("--command-config", help="librdkafka settings, as a .properties file."),
     ] = None,
     dry_run: DryRunOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Weigh the partitions of a group for `weighted`, by rate or by lag, and set the weights."""
+    """Set a group's partition weights for the assignor `weighted`, by consumption rate or lag."""
     if (since is None) == (bootstrap is None):
-        raise CommandError("give --since or --bootstrap-server", ExitCode.USAGE)
+        raise CommandError("give either --since or --bootstrap-server", ExitCode.USAGE)
     from cli.admin_client import connect
     from cli.log.as_of_option import parse_as_of, read_wall_ms
     from cli.log.cluster import Cluster
@@ -65,7 +67,7 @@ def weigh(
         now = list_committed(client.fetch_offsets(group, False))
         if not now:
             raise CommandError(
-                f"group {group} has committed nothing: there is nothing to weigh by",
+                f"group {group} has no committed offsets to compute weights from",
                 ExitCode.NOT_FOUND,
             )
         if bootstrap is not None:
@@ -75,14 +77,14 @@ def weigh(
             as_of = parse_as_of(since)
             assert as_of is not None
             if as_of.WhichOneof("position") != "timestamp_ms":
-                raise CommandError(f"--since {since!r} is no time", ExitCode.USAGE)
+                raise CommandError(f"--since {since!r} is not a time", ExitCode.USAGE)
             seconds = (read_wall_ms() - as_of.timestamp_ms) / 1000
             if seconds <= 0:
-                raise CommandError(f"--since {since!r} is not past", ExitCode.USAGE)
+                raise CommandError(f"--since {since!r} is not in the past", ExitCode.USAGE)
             before = list_committed(client.fetch_offsets(group, False, as_of))
             if not before.keys() & now.keys():
                 raise CommandError(
-                    f"group {group} had committed nothing {since} ago: choose a later --since",
+                    f"group {group} had no committed offsets {since} ago: use a later --since",
                     ExitCode.NOT_FOUND,
                 )
             weights = weigh_by_rate(before, now, seconds)
@@ -91,7 +93,7 @@ def weigh(
 
 
 def list_committed(response: group_pb2.FetchOffsetsResponse) -> dict[tuple[str, int], int]:
-    """What is committed, by topic and partition, in that order."""
+    """Committed offsets by topic and partition, sorted."""
     found = {
         (topic.topic_name, row.partition): row.offset
         for topic in response.topics
@@ -101,7 +103,7 @@ def list_committed(response: group_pb2.FetchOffsetsResponse) -> dict[tuple[str, 
 
 
 def weigh_by_lag(ends: Offsets, committed: Offsets) -> Weights:
-    """See ``muster.assignors.weights``; the mean of all is 1."""
+    """Weights by lag (see ``muster.assignors.weights``), with a mean of 1."""
     from muster.assignors.weights import compute_weights_from_lag
 
     places = list(committed)
@@ -110,7 +112,7 @@ def weigh_by_lag(ends: Offsets, committed: Offsets) -> Weights:
 
 
 def weigh_by_rate(before: Offsets, now: Offsets, seconds: float) -> Weights:
-    """See ``muster.assignors.weights``; the mean of all is 1."""
+    """Weights by consumption rate (see ``muster.assignors.weights``), with a mean of 1."""
     from muster.assignors.weights import compute_weights_from_rate
 
     places = list(now)
@@ -125,7 +127,7 @@ def _array(offsets: Offsets, places: Iterable[tuple[str, int]]) -> Floats:
 
 
 def render_weights(weights: Weights) -> str:
-    """The text of the setting: two digits each, so that little differences move nothing."""
+    """Render the config's value: two digits each, so that small differences move no partition."""
     return ",".join(f"{topic}:{number}={weight:.2g}" for (topic, number), weight in weights.items())
 
 

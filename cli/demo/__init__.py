@@ -1,6 +1,7 @@
-"""`muster demo`: two real groups, a producer, deaths and a restart, and what was checked of it.
+"""`muster demo`: two groups with real clients, a producer, kills and a restart, all of it checked.
 
-The scene runs in this process; the server, every consumer and every member is a process of its own,
-so that a kill is a kill. Each worker writes down when it owned what and what was acknowledged;
-the summary is computed from these records and from what the server said, not from the script.
+The scene runs in this process; the server, every consumer and every member run in processes of
+their own, so that each can be killed. Each worker records when it owned which partitions and
+which commits were acknowledged. The summary is computed from these records and from the server's
+answers, not from the script.
 """

@@ -1,9 +1,9 @@
-"""Runs a module of the demo in a process that does not outlive the demo.
+"""Runs a module of the demo in a process that dies with the demo.
 
     python -m cli.demo.child MODULE [ARGUMENT...]
 
-The new process asks for it itself: between fork and exec nothing may run in a process that uses
-gRPC.
+The new process requests this itself, because a process that uses gRPC may not run code between
+fork and exec.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Be killed when the process that started this one is gone. Does nothing off Linux."""
+    """Have the kernel kill this process when its parent dies. Does nothing except on Linux."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() == 1:
-        # It was gone before it could be asked for.
+        # The parent died before the call.
         sys.exit(1)
 
 

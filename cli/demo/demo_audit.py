@@ -1,7 +1,7 @@
-"""Commits one offset after the other in a group that nobody else uses, as fast as it may.
+"""Commits offset after offset in a group of its own, as fast as possible.
 
-After the server was killed it must have the last offset that it acknowledged, or the one that was
-on its way when it died: nobody commits in between, so nothing hides a loss.
+After the server was killed, the group's offset must be the last one that was acknowledged, or the
+one in flight at that moment: no other client commits there, so a lost commit cannot be hidden.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PAUSE_S = 0.005
 
 
 class Audit:
-    """The committer. ``acknowledged`` and ``attempted`` are its last offsets."""
+    """The committing client. ``acknowledged`` and ``attempted`` are its last offsets."""
 
     def __init__(self, target: str, group_id: str, topic: str) -> None:
         self._group_id = group_id
@@ -39,23 +39,23 @@ class Audit:
         self.failure = ""
 
     def start(self) -> None:
-        """Commits until ``pause``, or until the server is gone."""
+        """Commit until ``pause`` is called or the server is gone."""
         self._task = asyncio.create_task(self._run(), name="demo-audit")
 
     async def pause(self) -> None:
-        """Commits no more."""
+        """Stop committing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def close(self) -> None:
-        """Ends it for good."""
+        """Stop and close the connection."""
         await self.pause()
         await self._channel.close(None)
 
     async def fetch(self, group_id: str | None = None) -> dict[int, int]:
-        """The committed offsets of a group, by default its own, waiting for the server."""
+        """Fetch a group's committed offsets (by default its own); waits for the server."""
         request = group_pb2.FetchOffsetsRequest(group_id=group_id or self._group_id)
         response = await self._stub.FetchOffsets(
             request, timeout=_CALL_TIMEOUT_S, wait_for_ready=True
@@ -80,7 +80,7 @@ class Audit:
             try:
                 response = await self._stub.CommitOffsets(request, timeout=_CALL_TIMEOUT_S)
             except grpc.RpcError:
-                # The server is gone. Whether this one arrived is for ``fetch`` to say.
+                # The server is gone. Only ``fetch`` can tell whether this commit arrived.
                 return
             if response.HasField("error") or response.failures:
                 self.failure = str(response).replace("\n", " ")

@@ -1,4 +1,4 @@
-"""`muster demo`, the command; what it shows is in `cli.demo`."""
+"""The command `muster demo`; `cli.demo` implements it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def demo(
         bool, typer.Option("--keep", help="Leave everything running until Ctrl-C.")
     ] = False,
 ) -> None:
-    """Show two groups live: members join and die, the server is killed, nothing is lost."""
+    """Show two live groups: members join and die, the server is killed, no commit is lost."""
     try:
         from cli.demo.run import run_demo
     except ModuleNotFoundError as missing:

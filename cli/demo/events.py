@@ -1,4 +1,4 @@
-"""What a worker writes down: one line of JSON for each thing that happened to it."""
+"""The events that a worker records, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of an event."""
 
     JOINING = "joining"
-    """It is about to ask for membership."""
+    """The worker is about to join."""
     ASSIGNED = "assigned"
-    """It owns these partitions from now on."""
+    """The worker owns these partitions from now on."""
     REVOKED = "revoked"
-    """It has stopped with these partitions, and will say so to the server."""
+    """The worker has stopped reading these partitions; the server does not know yet."""
     LOST = "lost"
-    """It has been told that these partitions may be somebody else's already."""
+    """The worker was told that these partitions may already have another owner."""
     COMMITTED = "committed"
     """The server has acknowledged these offsets."""
     FAILED = "failed"
-    """Something went wrong that it goes on after; `detail` says what."""
+    """An error after which the worker continues; `detail` has the message."""
     LEFT = "left"
-    """It has left the group."""
+    """The worker has left the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. ``at_s`` is the machine's monotonic clock, the same for all processes."""
+    """One event. ``at_s`` is the machine's monotonic clock, common to all processes."""
 
     at_s: float
     worker: str
@@ -42,7 +42,7 @@ class Event:
 
 
 def encode_event(event: Event) -> str:
-    """One line."""
+    """Encode an event as one line."""
     return json.dumps(
         {
             "at_s": event.at_s,
@@ -56,7 +56,7 @@ def encode_event(event: Event) -> str:
 
 
 def decode_event(line: str) -> Event:
-    """The event of a line. Raises ``ValueError`` for anything else."""
+    """Decode a line. Raises ``ValueError`` if it is not an event."""
     content = json.loads(line)
     if not isinstance(content, dict):
         raise ValueError(f"not an event: {line!r}")
@@ -71,7 +71,7 @@ def decode_event(line: str) -> Event:
 
 
 class Recorder:
-    """Writes the events of one worker to standard output, each at once."""
+    """Writes the events of one worker to standard output, without buffering."""
 
     def __init__(self, worker: str) -> None:
         self._worker = worker
@@ -83,7 +83,7 @@ class Recorder:
         offsets: Mapping[int, int] | None = None,
         detail: str = "",
     ) -> None:
-        """Writes an event down as of now."""
+        """Write an event with the current time."""
         event = Event(
             time.monotonic(), self._worker, kind, tuple(sorted(partitions)), offsets or {}, detail
         )

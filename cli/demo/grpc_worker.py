@@ -1,9 +1,9 @@
-"""A member of the demo: `muster.Member` decides what to read, and keeps the offsets.
+"""A gRPC member of the demo: `muster.Member` assigns the partitions and commits the offsets.
 
     python -m cli.demo.grpc_worker NAME GRPC BOOTSTRAP GROUP TOPIC
 
-The records come from the Kafka wire, by a consumer that is in no group: with the SDK a member may
-share out partitions of anything. It commits what it has read, writes down what it owns, and leaves
+It reads the records through the Kafka protocol with a consumer that is in no group: an SDK member
+may share out partitions of anything. It commits what it has read, records what it owns, and leaves
 on SIGTERM.
 """
 
@@ -25,7 +25,7 @@ POLL_S = 0.05
 
 
 class Worker:
-    """Reads, commits and records."""
+    """Reads, commits and records events."""
 
     def __init__(self, name: str, target: str, bootstrap: str, group: str, topic: str) -> None:
         self._topic = topic
@@ -51,7 +51,7 @@ class Worker:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Until ``stop``."""
+        """Run until ``stop``."""
         self._recorder.record(Kind.JOINING)
         async with self._member as member:
             while not self._stopping.is_set():
@@ -65,7 +65,7 @@ class Worker:
         self._recorder.record(Kind.LEFT)
 
     async def _follow(self, assignment: frozenset[TopicPartition]) -> None:
-        """Begin with new partitions where the group has got to; drop those that are gone."""
+        """Start new partitions at their committed offsets; drop revoked ones."""
         new = assignment - self._next_offsets.keys()
         try:
             found = await self._member.fetch_offsets(new) if new else {}

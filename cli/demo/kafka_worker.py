@@ -2,7 +2,7 @@
 
     python -m cli.demo.kafka_worker NAME BOOTSTRAP GROUP TOPIC
 
-It reads records, commits what it has read, writes down what it owns, and leaves on SIGTERM.
+It reads records, commits what it has read, records what it owns, and leaves on SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMMIT_INTERVAL_S = 0.1
 
 
 class Worker:
-    """Reads, commits and records."""
+    """Reads, commits and records events."""
 
     def __init__(self, name: str, bootstrap: str, group: str, topic: str) -> None:
         self._topic = topic
@@ -36,7 +36,7 @@ class Worker:
                 "client.id": name,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                # The server is killed in the course of the demo: that is no news for stderr.
+                # The demo kills the server; librdkafka would log that to standard error.
                 "log_level": 0,
             }
         )
@@ -46,7 +46,7 @@ class Worker:
         self._is_stopping = True
 
     def run(self) -> None:
-        """Until ``stop``."""
+        """Run until ``stop``."""
         self._recorder.record(Kind.JOINING)
         self._consumer.subscribe(
             [self._topic],
@@ -75,7 +75,7 @@ class Worker:
         self._next_offsets[partition] = offset + 1
 
     def _commit(self, partitions: Sequence[int]) -> None:
-        """Commits what was read of these partitions since it was last committed, and waits."""
+        """Commit what was read from these partitions since the last commit, and wait."""
         offsets = {
             partition: self._next_offsets.pop(partition)
             for partition in partitions
@@ -88,7 +88,7 @@ class Worker:
             results = self._consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
             self._recorder.record(Kind.FAILED, detail=str(error))
-            # Nothing is lost: what was read and not committed is committed with what comes next.
+            # Retry with the next commit.
             self._next_offsets = offsets | self._next_offsets
             return
         kept = {entry.partition: entry.offset for entry in results or [] if entry.error is None}

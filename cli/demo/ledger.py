@@ -1,4 +1,4 @@
-"""What the workers wrote down, and what follows from it. Pure: events in, findings out."""
+"""The recorded events of the workers, and conclusions from them. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli.demo.events import Event, Kind
 
 
 class Ownership(NamedTuple):
-    """A worker owned a partition from one moment to another; ``until_s`` infinite for: still."""
+    """A worker owned a partition for a time; ``until_s`` is infinite if it still does."""
 
     partition: int
     worker: str
@@ -20,7 +20,7 @@ class Ownership(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TwoOwners:
-    """Two workers owned a partition at a time."""
+    """Two workers owned a partition at the same time."""
 
     partition: int
     first: str
@@ -29,32 +29,32 @@ class TwoOwners:
 
 
 class Ledger:
-    """The events of one group's workers, in the order in which they arrived."""
+    """The events of one group's workers, in order of arrival."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.keeps_commits = True
-        """Whether each commit is kept, and not only what was committed last."""
+        """Whether to keep every commit, or only the last committed offsets."""
         self._committed: dict[int, int] = {}
         self._deaths: dict[str, float] = {}
 
     def add(self, event: Event) -> None:
-        """One more event."""
+        """Add an event."""
         if event.kind is Kind.COMMITTED:
             _raise_to(self._committed, event.offsets)
         if event.kind is not Kind.COMMITTED or self.keeps_commits:
             self.events.append(event)
 
     def note_death(self, worker: str, at_s: float) -> None:
-        """The worker was dead by then: what it owned it owns no longer."""
+        """Record that a worker was dead by then; its ownerships end."""
         self._deaths[worker] = at_s
 
     def ownerships(self) -> list[Ownership]:
-        """Who owned what and when, by the workers' own words, ordered by partition and time."""
+        """Who owned what and when, according to the workers; by partition and time."""
         return compute_ownerships(self.events, self._deaths)
 
     def owners_now(self) -> dict[int, str]:
-        """Who owns each partition; partitions without an owner are not in it."""
+        """The current owner of each partition that has one."""
         return {
             entry.partition: entry.worker
             for entry in self.ownerships()
@@ -62,11 +62,11 @@ class Ledger:
         }
 
     def committed_now(self) -> dict[int, int]:
-        """For each partition the highest offset acknowledged so far."""
+        """The highest acknowledged offset of each partition."""
         return dict(self._committed)
 
     def committed(self, before_s: float) -> dict[int, int]:
-        """For each partition the highest offset acknowledged before a moment."""
+        """The highest offset of each partition that was acknowledged before a moment."""
         highest: dict[int, int] = {}
         for event in self.events:
             if event.kind is Kind.COMMITTED and event.at_s < before_s:
@@ -74,7 +74,7 @@ class Ledger:
         return highest
 
     def count_commits(self, before_s: float) -> int:
-        """Offsets acknowledged before a moment."""
+        """Count the offsets acknowledged before a moment."""
         return sum(
             len(event.offsets)
             for event in self.events
@@ -82,7 +82,7 @@ class Ledger:
         )
 
     def moves(self, from_s: float, until_s: float) -> list[Event]:
-        """Events by which partitions changed hands, in their order in time."""
+        """Events that changed the owner of partitions, by time."""
         kinds = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
         found = [
             event
@@ -92,7 +92,7 @@ class Ledger:
         return sorted(found, key=lambda event: event.at_s)
 
     def first(self, worker: str, kind: Kind) -> float | None:
-        """When something first happened to a worker."""
+        """When an event of this kind first happened to a worker."""
         times = [e.at_s for e in self.events if e.worker == worker and e.kind is kind]
         return min(times, default=None)
 
@@ -103,7 +103,7 @@ def _raise_to(highest: dict[int, int], offsets: Mapping[int, int]) -> None:
 
 
 def compute_ownerships(events: Iterable[Event], deaths: Mapping[str, float]) -> list[Ownership]:
-    """From assigned to revoked, lost or death; ordered by partition and time."""
+    """Ownerships from assignment to revocation, loss or death; by partition and time."""
     held: dict[tuple[str, int], float] = {}
     found: list[Ownership] = []
     for event in sorted(events, key=lambda event: event.at_s):
@@ -119,7 +119,7 @@ def compute_ownerships(events: Iterable[Event], deaths: Mapping[str, float]) -> 
 
 
 def find_two_owners(ownerships: Sequence[Ownership]) -> list[TwoOwners]:
-    """Every overlap of two workers' ownerships of a partition."""
+    """Find every overlap of two workers' ownerships of a partition."""
     found: list[TwoOwners] = []
     by_partition: dict[int, list[Ownership]] = {}
     for entry in sorted(ownerships, key=lambda entry: entry.from_s):

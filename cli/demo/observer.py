@@ -1,4 +1,4 @@
-"""What the server says of the groups, asked again and again for as long as the demo runs."""
+"""Polls the server's descriptions of the groups while the demo runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CALL_TIMEOUT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """A member, by the server's words; ``name`` is its client id."""
+    """A member as the server describes it; ``name`` is its client id."""
 
     name: str
     epoch: int
@@ -34,7 +34,7 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A group at one moment, by the server's words."""
+    """A group at one moment as the server describes it."""
 
     at_s: float
     group_id: str
@@ -50,7 +50,7 @@ class GroupView:
 
 @dataclass
 class Observer:
-    """Polls groups. ``double`` are partitions that the server gave to two members at a time."""
+    """Polls groups. ``double`` lists partitions that the server gave to two members at once."""
 
     target: str
     group_ids: tuple[str, ...]
@@ -60,11 +60,11 @@ class Observer:
     _task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Polls until ``stop``."""
+        """Poll until ``stop``."""
         self._task = asyncio.create_task(self._run(), name="demo-observer")
 
     async def stop(self) -> None:
-        """Polls no more."""
+        """Stop polling."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -87,7 +87,7 @@ class Observer:
         try:
             response = await stub.DescribeGroup(request, timeout=_CALL_TIMEOUT_S)
         except grpc.RpcError:
-            # The group may not be there yet, or nobody answers.
+            # The group does not exist yet, or the server does not answer.
             return
         view = decode_group(response.group, time.monotonic())
         self.latest[group_id] = view
@@ -96,7 +96,7 @@ class Observer:
 
 
 def decode_group(group: admin_pb2.Group, at_s: float) -> GroupView:
-    """A description as the demo uses it: partitions of its one topic, as numbers."""
+    """A description as the demo needs it: partition numbers of its one topic."""
     members = tuple(
         MemberView(
             member.client_id,
@@ -114,19 +114,19 @@ def decode_group(group: admin_pb2.Group, at_s: float) -> GroupView:
 
 
 def find_double(view: GroupView) -> list[str]:
-    """Partitions that two members hold or have not given up, one line for each."""
-    holder: dict[int, str] = {}
+    """Partitions that two members own or still have to revoke, one line for each."""
+    owners: dict[int, str] = {}
     found = []
     for member in view.members:
         for partition in (*member.assigned, *member.pending_revocation):
-            other = holder.setdefault(partition, member.name)
+            other = owners.setdefault(partition, member.name)
             if other != member.name:
                 found.append(f"{view.group_id}: partition {partition} of {other} and {member.name}")
     return found
 
 
 def is_settled(view: GroupView | None, names: Collection[str], partitions: int) -> bool:
-    """Whether exactly these members are there, at the target, and share all partitions."""
+    """Whether the group has exactly these members, at the target, owning all partitions."""
     if view is None or {member.name for member in view.members} != set(names):
         return False
     if view.state != "Stable" or view.group_epoch != view.target_epoch:

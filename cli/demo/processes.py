@@ -1,4 +1,4 @@
-"""Processes of the demo: started, heard, killed by their ids, and none left behind."""
+"""Child processes of the demo: started, read, killed by process id, never left behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TAIL_LINES = 5
 
 
 class Process:
-    """A child that runs a module of this project; its standard error goes to a file."""
+    """A child process that runs a module of this project; its standard error goes to a file."""
 
     def __init__(self, name: str, module: str, *arguments: str, folder: Path) -> None:
         self.name = name
@@ -33,11 +33,11 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """``None`` while it runs."""
+        """The exit code, or ``None`` while the process runs."""
         return None if self._process is None else self._process.returncode
 
     async def start(self, on_line: Callable[[str], None]) -> None:
-        """Starts it; ``on_line`` gets each line of its standard output."""
+        """Start the process; ``on_line`` gets each line of its standard output."""
         with self._stderr.open("ab") as stderr:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -49,7 +49,7 @@ class Process:
         self._reader = asyncio.create_task(self._read(on_line), name=f"demo-{self.name}")
 
     async def kill(self) -> float:
-        """SIGKILL; when the process was gone. All that it had written has been read."""
+        """Send SIGKILL, and read the rest of its output; return when the process was gone."""
         assert self._process is not None
         with suppress(ProcessLookupError):
             self._process.kill()
@@ -57,7 +57,7 @@ class Process:
         return time.monotonic()
 
     async def terminate(self) -> int:
-        """SIGTERM, and SIGKILL where that is not heeded; the exit code."""
+        """Send SIGTERM, then SIGKILL if the process does not end; return the exit code."""
         assert self._process is not None
         with suppress(ProcessLookupError):
             self._process.terminate()
@@ -70,7 +70,7 @@ class Process:
         return await self._finish()
 
     def tail(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The last lines of its standard error."""
         with suppress(FileNotFoundError):
             lines = self._stderr.read_text(errors="replace").splitlines()
             return "\n".join(lines[-_TAIL_LINES:])
@@ -94,7 +94,7 @@ class Worker(Process):
     """A consumer or member; its output is events."""
 
     async def start_recording(self, on_event: Callable[[Event], None]) -> None:
-        """Starts it. A line that is no event is passed over: a kill may have cut it short."""
+        """Start it. Lines that are not events are skipped: a kill can truncate the last one."""
 
         def on_line(line: str) -> None:
             with suppress(ValueError, KeyError):

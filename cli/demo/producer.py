@@ -1,4 +1,4 @@
-"""A small producer: some records a second over all partitions, on the Kafka wire."""
+"""A small producer: some records per second over all partitions, through the Kafka protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FLUSH_S = 10.0
 
 
 class TrickleProducer:
-    """Produces in a thread. ``end_offsets`` follow the acknowledgements, partition by partition."""
+    """Produces in a thread. ``end_offsets`` follow the acknowledgements of each partition."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self._topic = topic
@@ -33,11 +33,11 @@ class TrickleProducer:
         self.failed = 0
 
     def start(self) -> None:
-        """Begins."""
+        """Start producing."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops, and waits for what is on its way."""
+        """Stop, and wait for records in flight."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(_FLUSH_S + 1)
@@ -55,7 +55,7 @@ class TrickleProducer:
                         on_delivery=self._on_delivery,
                     )
                 except BufferError:
-                    # The server has been gone for long: what is queued comes first.
+                    # The queue is full because the server has been down: drain it first.
                     break
             self._producer.poll(0)
         self._producer.flush(_FLUSH_S)

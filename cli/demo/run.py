@@ -1,4 +1,4 @@
-"""A run of the demo from its folder to its exit code."""
+"""Runs the demo from creating its folder to its exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.errors import ExitCode
 
 
 def run_demo(*, keep: bool) -> int:
-    """Runs the demo; the exit code is 0 where all that was checked holds."""
+    """Run the demo; the exit code is 0 if all checks hold."""
     folder = Path(tempfile.mkdtemp(prefix="muster-demo-"))
     try:
         return asyncio.run(_run(folder, keep))
@@ -45,7 +45,7 @@ async def _run(folder: Path, keep: bool) -> int:
 
 
 async def _keep(scene: Scene) -> None:
-    """Prints what was found so far, and waits for Ctrl-C, which ends the demo as usual."""
+    """Print the results so far, and wait for Ctrl-C, which ends the demo as usual."""
     scene.print_summary(scene.checks())
     for ledger in scene.ledgers.values():
         ledger.keeps_commits = False

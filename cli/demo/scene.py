@@ -1,4 +1,4 @@
-"""The scene: what happens in the demo, in which order, and what is recorded of it."""
+"""The script of the demo, and what it records."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _POLL_S = 0.02
 
 
 class SceneFailed(Exception):
-    """A client ended by itself: the rest of the scene would show nothing."""
+    """A client ended unexpectedly, so the rest of the scene would show nothing."""
 
 
 class Scene:
@@ -77,7 +77,7 @@ class Scene:
     # ----------------------------------------------------------------------------- the script
 
     async def play(self) -> None:
-        """Everything from the first server to the last quiet moment. Raises ``SceneFailed``."""
+        """Run the script from the first start of the server to the end. Raises ``SceneFailed``."""
         await self._begin()
         await self._join("three consumers and a member join", ("kafka-1", "kafka-2", "kafka-3"))
         await self._join("a fourth consumer joins", ("kafka-4",))
@@ -93,7 +93,7 @@ class Scene:
         await self.server.start()
         addresses = self.server.addresses
         self.screen.say(
-            f"it listens: Kafka {addresses['kafka']}, gRPC {addresses['grpc']}, "
+            f"listening: Kafka {addresses['kafka']}, gRPC {addresses['grpc']}, "
             f"HTTP {addresses['http']}; topic {TOPIC} has {PARTITIONS} partitions; session timeout "
             f"for this demo {SESSION_TIMEOUT_MS / 1000:.0f} s instead of 45 s"
         )
@@ -109,7 +109,7 @@ class Scene:
     async def _join(
         self, title: str, kafka: tuple[str, ...], members: tuple[str, ...] = ()
     ) -> None:
-        """Workers join; over when their groups have settled."""
+        """Start workers, and wait until their groups have settled."""
         self.screen.say(title)
         for name in kafka:
             await self._start_worker(name, KAFKA_GROUP)
@@ -124,7 +124,7 @@ class Scene:
         await asyncio.sleep(HOLD_S)
 
     async def _kill_member(self, name: str) -> None:
-        """SIGKILL for a consumer: its partitions move when its session has timed out."""
+        """Kill a consumer: its partitions move when its session times out."""
         self.screen.say(f"{name} is killed (SIGKILL)", "red")
         at_s = time.monotonic()
         died_s = await self.workers[name].kill()
@@ -136,7 +136,7 @@ class Scene:
         await asyncio.sleep(HOLD_S)
 
     async def _kill_server(self) -> None:
-        """SIGKILL for the server, and another one on the same folder."""
+        """Kill the server, and start another one on the same folder."""
         assert self.server.process is not None
         assert self._audit is not None
         audit = self._audit
@@ -179,7 +179,7 @@ class Scene:
         self.changes.append(change)
         self._say_change(change)
 
-    # ---------------------------------------------------------------------------- its workings
+    # ------------------------------------------------------------------------- implementation
 
     async def _start_worker(self, name: str, group_id: str) -> None:
         addresses = self.server.addresses
@@ -192,7 +192,7 @@ class Scene:
         await worker.start_recording(self.ledgers[group_id].add)
 
     def _joined_at(self, group_id: str, names: Collection[str]) -> float:
-        """When the first of them asked for membership; starting Python is not counted."""
+        """When the first of them asked to join; the start of Python does not count."""
         ledger = self.ledgers[group_id]
         times = [ledger.first(name, Kind.JOINING) for name in names]
         return min((at_s for at_s in times if at_s is not None), default=time.monotonic())
@@ -200,7 +200,7 @@ class Scene:
     async def _settle(
         self, title: str, group_id: str, find_began_s: Callable[[], float], note: str = ""
     ) -> None:
-        """Waits until a group has settled, and records how long the change took."""
+        """Wait until a group has settled, and record how long the change took."""
         asked_s = time.monotonic()
         has_settled = await self._wait(lambda: self._is_settled(group_id, asked_s))
         began_s = find_began_s()
@@ -212,7 +212,7 @@ class Scene:
         self._say_change(change)
 
     def _is_settled(self, group_id: str, since_s: float) -> bool:
-        """Whether server and workers agree that each partition has one owner, at the target."""
+        """Whether server and workers agree on one owner for each partition, at the target."""
         assert self._observer is not None
         view = self._observer.latest.get(group_id)
         if view is None or view.at_s < since_s:
@@ -271,7 +271,7 @@ class Scene:
 
     def _say_change(self, change: Change) -> None:
         took = "did not settle" if change.converged_s is None else f"{change.converged_s:.2f} s"
-        self.screen.say(f"{change.title}: {took}, {change.moved} partitions given", "green")
+        self.screen.say(f"{change.title}: {took}, {change.moved} partitions assigned", "green")
         if not self.screen.console.is_terminal:
             for picture in self.pictures():
                 if change.group_id in ("", picture.title.split()[0]):
@@ -289,10 +289,10 @@ class Scene:
             pictures.append(GroupPicture(TITLES[group_id], latest.get(group_id), lags))
         return pictures
 
-    # --------------------------------------------------------------------------------- its end
+    # ------------------------------------------------------------------------------------ end
 
     async def finish(self) -> None:
-        """Stops workers and producer as users would."""
+        """Stop workers and producer as users would."""
         if self._producer is not None:
             await asyncio.to_thread(self._producer.stop)
         if self._observer is not None:
@@ -305,7 +305,7 @@ class Scene:
         self.workers.clear()
 
     async def abandon(self) -> None:
-        """Leaves no process behind, whatever happened."""
+        """Leave no process behind, whatever happened."""
         self.screen.stop()
         for process in (*self.workers.values(), self.server.process):
             if process is not None and process.exit_code is None:
@@ -318,7 +318,7 @@ class Scene:
             await asyncio.to_thread(self._producer.stop)
 
     def checks(self) -> list[Check]:
-        """What was checked, from what was recorded."""
+        """The checks, computed from what was recorded."""
         assert self._observer is not None
         assert self._producer is not None
         ownerships = {group_id: ledger.ownerships() for group_id, ledger in self.ledgers.items()}
@@ -332,7 +332,7 @@ class Scene:
         return checks
 
     def print_summary(self, checks: list[Check]) -> None:
-        """The end of the demo, in words."""
+        """Print the summary."""
         print_ = self.screen.print
         print_()
         print_("checked", "bold")

@@ -1,4 +1,4 @@
-"""The demo's server: a child that runs `muster serve`, on the same ports whenever it starts."""
+"""The demo's server: a child that runs `muster serve`, on the same ports after each start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLL_S = 0.02
 
 @dataclass
 class ServerProcess:
-    """The process and where it listens, the same before and after its death."""
+    """The process and its addresses, which stay the same across restarts."""
 
     folder: Path
     arguments: Sequence[str]
@@ -28,7 +28,7 @@ class ServerProcess:
     )
 
     async def start(self) -> None:
-        """Starts it, and waits until it listens."""
+        """Start the server, and wait until it listens."""
         data = self.folder / "data"
         listen = [f"--listen.{name}={address}" for name, address in self.addresses.items()]
         self.process = Process(
@@ -56,7 +56,7 @@ class ServerProcess:
 
 
 def read_endpoints(path: Path) -> dict[str, object]:
-    """What a server has written down of itself; nothing where there is none."""
+    """The addresses that a server has published, or nothing."""
     try:
         content: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

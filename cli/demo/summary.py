@@ -1,4 +1,4 @@
-"""What the demo found: checks that hold or not, and how long each change took to converge."""
+"""The results of the demo: checks, and how long each change took to converge."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cli.demo.ledger import Ownership, find_two_owners
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that was done to a group, and what came of it.
+    """A change of a group and its effect.
 
-    ``converged_s``: from the change to the last partition that changed hands for it; ``None`` where
-    the group did not settle in time. ``moved``: partitions that were given to another member.
+    ``converged_s``: seconds from the change to the last partition that moved because of it;
+    ``None`` if the group did not settle in time. ``moved``: partitions given to another member.
     """
 
     title: str
@@ -25,7 +25,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A statement, whether it holds, and what it rests on."""
+    """A statement, whether it holds, and the evidence."""
 
     statement: str
     holds: bool
@@ -34,10 +34,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """What was known before the server was killed, and found when it was back.
+    """The state before the server was killed and after it was back.
 
     ``committed`` and ``found`` are offsets by group and partition; the audit group has one
-    partition, and nobody committed there in between.
+    partition, in which no other client commits.
     """
 
     down_s: float
@@ -55,7 +55,7 @@ class Outage:
 def check_one_owner(
     ownerships: Mapping[str, Sequence[Ownership]], double: Sequence[str], polls: int
 ) -> Check:
-    """No partition had two owners, by the workers' words and by the server's."""
+    """No partition had two owners, according to the workers and to the server."""
     overlaps = [
         f"{group_id}: partition {two.partition} of {two.first} and {two.second} for "
         f"{two.seconds * 1000:.0f} ms"
@@ -64,7 +64,7 @@ def check_one_owner(
     ]
     count = sum(map(len, ownerships.values()))
     found = [*overlaps, *double]
-    evidence = f"{count} ownerships that the workers wrote down, {polls} descriptions by the server"
+    evidence = f"{count} ownerships recorded by the workers, {polls} descriptions by the server"
     return Check(
         "no partition had two owners",
         not found and count > 0 and polls > 0,
@@ -73,7 +73,7 @@ def check_one_owner(
 
 
 def check_commits(outage: Outage) -> Check:
-    """Every acknowledged commit is there after the kill."""
+    """Every acknowledged commit is still there after the kill."""
     missing = [
         f"{group_id}: partition {partition} was acknowledged at {offset}, found "
         f"{outage.found.get(group_id, {}).get(partition)}"
@@ -88,11 +88,11 @@ def check_commits(outage: Outage) -> Check:
         )
     evidence = (
         f"{outage.commits + outage.audit_acknowledged} offsets acknowledged before it, "
-        f"{outage.audit_acknowledged} of them in a group where nobody else commits: "
-        f"found {outage.audit_found}, tried {outage.audit_attempted}"
+        f"{outage.audit_acknowledged} of them in a group with a single committer: "
+        f"found {outage.audit_found}, attempted {outage.audit_attempted}"
     )
     return Check(
-        "every commit acknowledged is there after the kill",
+        "every acknowledged commit is there after the kill",
         not missing and outage.commits > 0 and outage.audit_acknowledged > 0,
         "; ".join(missing) or evidence,
     )
@@ -116,24 +116,24 @@ def check_restart(outage: Outage) -> Check:
 
 
 def check_converged(changes: Sequence[Change]) -> Check:
-    """Every change ended with all members at the target and every partition owned once."""
+    """Every change ended with all members at the target and one owner for each partition."""
     open_ = [change.title for change in changes if change.converged_s is None]
     return Check(
         "every change ended with each partition owned by one member at the target",
         not open_ and bool(changes),
-        f"not so: {', '.join(open_)}" if open_ else f"{len(changes)} changes",
+        f"did not: {', '.join(open_)}" if open_ else f"{len(changes)} changes",
     )
 
 
 def check_workers(failures: Sequence[str], produced: int, failed: int) -> Check:
-    """No worker ended by itself, and no record was refused."""
+    """No worker ended unexpectedly, and every record was acknowledged."""
     found = list(failures)
     if failed:
         found.append(f"{failed} records were not acknowledged")
     return Check(
         "no client failed",
         not found and produced > 0,
-        "; ".join(found) or f"{produced} records acknowledged, all workers ended when told",
+        "; ".join(found) or f"{produced} records acknowledged, all workers ended when asked",
     )
 
 
@@ -145,5 +145,5 @@ def render_changes(changes: Sequence[Change]) -> list[str]:
         took = "not converged" if change.converged_s is None else f"{change.converged_s:6.2f} s"
         moved = "1 partition" if change.moved == 1 else f"{change.moved} partitions"
         note = f"  ({change.note})" if change.note else ""
-        lines.append(f"{change.title:<{width}}  {took}  {moved} given{note}")
+        lines.append(f"{change.title:<{width}}  {took}  {moved} assigned{note}")
     return lines

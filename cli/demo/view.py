@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, plain lines elsewhere."""
+"""The output of the demo: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHER_STYLE = "yellow"
 
 
 class GroupPicture(NamedTuple):
-    """A group as it is shown: ``lags`` by partition; ``view`` is ``None`` before it is there."""
+    """A group for display: ``lags`` by partition; ``view`` is ``None`` before it exists."""
 
     title: str
     view: GroupView | None
@@ -36,7 +36,7 @@ class Screen:
         self._live: Live | None = None
 
     def start(self) -> None:
-        """Shows the table, where there is a terminal."""
+        """Show the table if there is a terminal."""
         if self.console.is_terminal:
             self._live = Live(
                 console=self.console, get_renderable=self._render, refresh_per_second=5
@@ -44,19 +44,19 @@ class Screen:
             self._live.start()
 
     def stop(self) -> None:
-        """Leaves the table as it is now."""
+        """Leave the table as it is now."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def say(self, text: str, style: str = "") -> None:
-        """A line with the time that has passed."""
+        """Print a line with the elapsed time."""
         self._heading = text
         passed_s = time.monotonic() - self._began_s
         self.console.print(Text(f"{passed_s:5.1f} s  {text}", style=style))
 
     def print(self, text: str = "", style: str = "") -> None:
-        """A line without the time."""
+        """Print a line without the time."""
         self.console.print(Text(text, style=style))
 
     def _render(self) -> Group:
@@ -66,7 +66,7 @@ class Screen:
 
 
 def render_group(picture: GroupPicture) -> Table:
-    """One group with its members."""
+    """Render one group with its members as a table."""
     title = picture.title
     view = picture.view
     if view is not None:
@@ -91,10 +91,10 @@ def render_group(picture: GroupPicture) -> Table:
 
 
 def describe_group(picture: GroupPicture) -> list[str]:
-    """The same in plain lines."""
+    """Render the same as plain lines."""
     view = picture.view
     if view is None:
-        return [f"{picture.title}: not there yet"]
+        return [f"{picture.title}: does not exist yet"]
     lines = [
         f"{picture.title}: {view.state}, group epoch {view.group_epoch}, "
         f"target epoch {view.target_epoch}"

@@ -1,1 +1,1 @@
-"""`muster log`: the log of groups, in a store, in Kafka's segment files, and between the two."""
+"""`muster log`: read, check, import, export and back up the log of groups."""

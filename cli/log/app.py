@@ -1,4 +1,4 @@
-"""`muster log …`: which commands there are; each is in a module of its own."""
+"""`muster log`: the list of its commands; each is in its own module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.log.verify import verify
 log_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="The log of groups: in a store, or in Kafka's __consumer_offsets segments.",
+    help="Read, check, convert and back up logs: a Muster store or __consumer_offsets segments.",
 )
 log_app.command()(dump)
 log_app.command()(offsets)

@@ -1,4 +1,4 @@
-"""`--as-of`: a position in the past of a group's log partition."""
+"""`--as-of`: a past position in a group's log partition."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ AsOfOption: TypeAlias = Annotated[
     typer.Option(
         "--as-of",
         metavar="TIME|offset:N",
-        help="As it was: at a time (ISO 8601, ms since 1970, or an age such as 90m), or at an "
-        "offset of the group's log partition.",
+        help="Show the state in the past: at a time (ISO 8601, ms since 1970, or an age such as "
+        "90m), or at an offset of the group's log partition.",
     ),
 ]
 
 
 def parse_as_of(text: str | None) -> types_pb2.AsOf | None:
-    """What a request takes; raises ``CommandError`` for what is neither a time nor an offset."""
+    """Parse ``--as-of`` for a request; raise ``CommandError`` unless it is a time or an offset."""
     from cli.log.record_filters import parse_time
     from muster.v1 import types_pb2
 
@@ -38,7 +38,7 @@ def parse_as_of(text: str | None) -> types_pb2.AsOf | None:
         return types_pb2.AsOf(offset=int(match[1]))
     timestamp_ms = parse_time("--as-of", text, read_wall_ms)
     if timestamp_ms > _TIMESTAMP_MAX:
-        raise CommandError(f"--as-of {text!r} is no time: it is too large", ExitCode.USAGE)
+        raise CommandError(f"--as-of {text!r} is not a time: it is too large", ExitCode.USAGE)
     return types_pb2.AsOf(timestamp_ms=timestamp_ms)
 
 
@@ -47,7 +47,7 @@ def read_wall_ms() -> int:
 
 
 def render_position(position: types_pb2.LogPosition) -> str:
-    """One line that says where an answer stands."""
+    """The log position of an answer, in one line."""
     from cli.log.record_line import render_time
 
     if not position.HasField("offset"):

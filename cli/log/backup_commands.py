@@ -1,4 +1,4 @@
-"""`muster log backup` and `muster log restore`: a store as it is now, and back from that."""
+"""`muster log backup` and `muster log restore`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.transfer.backup import Backup
 
 _PARTITIONS_OF_A_NEW_STORE = 1
-"""Never used: a store that is there keeps its own."""
+"""Never used: the store exists and keeps its own number."""
 
 BackupArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the backup.")]
 
@@ -31,11 +31,11 @@ def backup(
     *,
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A new folder, on the machine of the store.")
+        Path, typer.Argument(metavar="DIR", help="A new folder on the server's machine.")
     ],
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="STORE", help="The data folder of a stopped server."),
+        typer.Option("--data-dir", metavar="STORE", help="Data folder of a stopped server."),
     ] = None,
     server: Annotated[
         str | None,
@@ -43,21 +43,21 @@ def backup(
             "--server",
             metavar="HOST:PORT",
             envvar="MUSTER_SERVER",
-            help=f"The gRPC address of a running one ({DEFAULT_SERVER}).",
+            help=f"gRPC address of a running server ({DEFAULT_SERVER}).",
         ),
     ] = None,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Make a backup of a store: all that was acknowledged before this, whole or not at all.
+    """Back up a store: everything that was acknowledged before the command, or nothing.
 
-    Only by a running server while there is one: it goes on meanwhile.
+    If a server runs on the store, only this server can make the backup; it keeps serving.
     """
     asked = context.get_parameter_source("server")
     if data_dir is not None and asked is not None and asked.name == "COMMANDLINE":
-        raise CommandError("say --data-dir STORE or --server HOST:PORT", ExitCode.USAGE)
-    # Links on the way are the caller's own, who names the folder; a server follows none.
+        raise CommandError("give either --data-dir or --server", ExitCode.USAGE)
+    # Resolve symbolic links here, with the caller's rights: the server refuses to follow any.
     folder = folder.parent.resolve() / folder.name
     if data_dir is not None:
         found = _back_up_stopped(folder, data_dir)
@@ -74,13 +74,13 @@ def restore(
         bool,
         typer.Option(
             "--force",
-            help="Also where every byte is as it was written, and what is said of groups is wrong.",
+            help="Restore even if the records contradict each other, as long as no byte changed.",
         ),
     ] = False,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
 ) -> None:
-    """Put a backup into a new data folder, once every file and record of it has been checked."""
+    """Restore a backup into a new data folder after checking every file and record of it."""
     from storage.transfer.backup import (
         STORE_NAME,
         check_empty,
@@ -112,7 +112,7 @@ def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
         finish_replacement(data_dir / "store")
         store = find_store(data_dir)
         if store is None:
-            raise CommandError(f"{data_dir} holds no store of Muster", ExitCode.NOT_FOUND)
+            raise CommandError(f"{data_dir} holds no Muster store", ExitCode.NOT_FOUND)
         try:
             opened = open_store(store, partitions=_PARTITIONS_OF_A_NEW_STORE)
         except StoreLocked as error:
@@ -144,14 +144,14 @@ def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
 
 
 def compute_advice(data_dir: Path, error: Exception) -> str:
-    """How to reach the server that has the store, where it says so."""
+    """The error, or the address of the server that uses the store if it published one."""
     import json
 
     try:
         address = json.loads(DataFolder(data_dir).endpoints.read_text(encoding="utf-8"))["grpc"]
     except (OSError, ValueError, KeyError, TypeError):
         return str(error)
-    return f"{data_dir} is in use by a server: say --server {address}"
+    return f"{data_dir} is in use by a server: use --server {address}"
 
 
 def _describe(command: str, folder: Path, made: Backup) -> Listing:
@@ -177,7 +177,7 @@ def _compute_listing(
 
 @contextmanager
 def backup_errors() -> Iterator[None]:
-    """``source_errors``, with 3 where there is no backup and 4 where something is in the way."""
+    """``source_errors``, with 3 for a missing backup and 4 for a backup or restore refused."""
     from storage.transfer.backup import BackupRefused, NoBackup
 
     with source_errors():

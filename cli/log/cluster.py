@@ -1,10 +1,10 @@
-"""A live cluster of the Kafka wire: reading its ``__consumer_offsets``, committing for a group.
+"""A live Kafka cluster: reads its ``__consumer_offsets``, commits offsets for a group.
 
-Through confluent-kafka, the extra `kafka`. A consumer is given no markers and no producer ids, so
-the log cannot be folded as from segments. Below the last stable offset that is not needed: every
-transaction has ended there, ``read_committed`` gives what was committed, and with it the later
-record of a key is the one that counts. From the last stable offset on, nobody but the broker can
-tell the commits of an open transaction from plain ones.
+Uses confluent-kafka (the extra `kafka`). A consumer sees neither control records nor producer ids,
+so this cannot fold the log as segments are folded. Below the last stable offset it need not: all
+transactions there have ended, ``read_committed`` returns what was committed, and the last record of
+a key wins. Above the last stable offset only the broker can tell the commits of an open transaction
+from plain ones.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ except ImportError:
 TOPIC = "__consumer_offsets"
 
 _READER = "muster-log-offsets"
-"""librdkafka wants a group id of every consumer; nothing is committed or joined under it."""
+"""librdkafka requires a group id; the reader never joins or commits under it."""
 
 _POLL_S = 0.5
 _FETCH_MESSAGES = 10_000
 
 
 class ClusterOffsets(NamedTuple):
-    """What was read: ``left_out`` records of the group lie at or behind ``stable_offset``."""
+    """The result. ``left_out`` records of the group lie at or above ``stable_offset``."""
 
     offsets: list[GroupOffset]
     log_partition: LogPartition
@@ -57,14 +57,15 @@ class ClusterOffsets(NamedTuple):
 class Cluster:
     """A cluster, by its bootstrap servers. Methods raise ``CommandError``.
 
-    ``config`` is a file of librdkafka's settings; ``timeout`` is in seconds, of each request and
-    of the longest silence while the topic is read.
+    ``config`` is a file of librdkafka settings; ``timeout`` (seconds) bounds each request and
+    each period without records while the topic is read.
     """
 
     def __init__(self, bootstrap: str, config: Path | None, timeout: float) -> None:
         if kafka is None:
             raise CommandError(
-                "clusters need confluent-kafka: install muster-server[kafka]", ExitCode.PRECONDITION
+                "Kafka clusters need confluent-kafka: install muster-server[kafka]",
+                ExitCode.PRECONDITION,
             )
         self._bootstrap = bootstrap
         self._timeout = timeout
@@ -81,7 +82,7 @@ class Cluster:
             ) from error
 
     def read_offsets(self, group_id: GroupId, *, include_undecided: bool) -> ClusterOffsets:
-        """The committed offsets of a group, from the partition that it hashes to."""
+        """Read the committed offsets of a group from the partition it hashes to."""
         partition = compute_log_partition(group_id, self._count_partitions())
         start, stable, end = self._find_bounds(partition)
         fold = GroupOffsetsFold(group_id)
@@ -100,7 +101,7 @@ class Cluster:
         return ClusterOffsets(offsets, partition, stable, left_out)
 
     def list_topics(self) -> dict[TopicName, TopicSideValue]:
-        """Names, ids, partition counts and racks of all topics but Kafka's own."""
+        """Names, ids, partition counts and racks of all topics except internal ones (``__*``)."""
         names = [name for name in sorted(self._list_all_topics()) if not name.startswith("__")]
         if not names:
             return {}
@@ -114,7 +115,7 @@ class Cluster:
         }
 
     def list_offsets(self, group_id: GroupId) -> dict[tuple[str, int], int]:
-        """What the group has committed, as its coordinator says."""
+        """The committed offsets of the group, from its coordinator."""
         request = [kafka.ConsumerGroupTopicPartitions(group_id)]
         answers = self._ask(self._admin.list_consumer_group_offsets, request)
         found = self._wait(answers[group_id])
@@ -125,7 +126,7 @@ class Cluster:
         }
 
     def list_end_offsets(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Where these partitions end; those that the cluster does not have are left out."""
+        """End offsets of these partitions; those that the cluster does not have are left out."""
         known = self.list_topics()
         there = [
             (topic, number)
@@ -137,9 +138,9 @@ class Cluster:
     def list_offsets_at(
         self, places: Iterable[tuple[str, int]], at_ms: int | None
     ) -> dict[tuple[str, int], int]:
-        """The first offset of each with this time (wall) or a later one, -1 for none.
+        """The first offset at or after this wall-clock time in each partition; -1 if there is none.
 
-        ``None`` is for the end.
+        ``None`` asks for the end offset.
         """
         latest, at = kafka_admin.OffsetSpec.latest, kafka_admin.OffsetSpec.for_timestamp
         spec = latest() if at_ms is None else at(at_ms)
@@ -153,10 +154,11 @@ class Cluster:
     def commit(
         self, group_id: GroupId, offsets: Sequence[GroupOffset], *, with_metadata: bool
     ) -> None:
-        """Commits offsets, with their metadata or without, for a group that has no members.
+        """Commit offsets for a group without members, with or without their metadata.
 
-        Leader epochs stay behind: they are those of the cluster that the log is from. Raises
-        ``CommandError`` with 4 where the group has members; of several partitions each is tried.
+        Leader epochs are not committed: they belong to the cluster that wrote the log. Raises
+        ``CommandError`` with exit code 4 if the group has members. One failed partition does not
+        keep the others from being committed.
         """
         wanted = [
             kafka.TopicPartition(each.topic, each.partition, each.offset)
@@ -188,7 +190,7 @@ class Cluster:
             )
 
     def _list_all_topics(self) -> dict[str, Any]:
-        """By name, without naming one: a broker may create what an admin client asks for."""
+        """All topics. The request names none, because a broker may create topics that it names."""
         try:
             topics: dict[str, Any] = self._admin.list_topics(timeout=self._timeout).topics
         except kafka.KafkaException as error:
@@ -202,7 +204,7 @@ class Cluster:
         return len(found.partitions)
 
     def _find_bounds(self, partition: LogPartition) -> tuple[int, int, int]:
-        """The first offset, the last stable one and the end of a partition."""
+        """The first offset, the last stable offset and the end offset of a partition."""
         return (
             self._find_offset(partition, kafka_admin.OffsetSpec.earliest(), False),
             self._find_offset(partition, kafka_admin.OffsetSpec.latest(), True),
@@ -223,7 +225,7 @@ class Cluster:
     def _consume(
         self, partition: LogPartition, start: int, end: int, level: str
     ) -> Iterator[BatchRecord]:
-        """The records from ``start`` to before ``end`` that a consumer is given."""
+        """Consume the records from ``start`` to before ``end``."""
         if start >= end:
             return
         consumer = kafka.Consumer(
@@ -270,20 +272,21 @@ class Cluster:
     def _fail(self, error: Exception) -> NoReturn:
         if isinstance(error, TimeoutError) or _is_unreachable(error):
             raise CommandError(
-                f"{self._bootstrap} cannot be reached, or gave no answer in {self._timeout:g} s",
+                f"{self._bootstrap} cannot be reached, or did not answer within "
+                f"{self._timeout:g} s",
                 ExitCode.UNREACHABLE,
             ) from error
         raise CommandError(f"{self._bootstrap}: {_describe(error)}") from error
 
 
 def _read_id(topic_id: Any) -> TopicId:
-    """confluent-kafka has the two halves as signed numbers."""
+    """confluent-kafka represents the two halves of a topic id as signed integers."""
     halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
     return TopicId(b"".join((half & (1 << 64) - 1).to_bytes(8, "big") for half in halves))
 
 
 def _read_racks(partitions: Sequence[Any]) -> Racks:
-    """Of the replicas of each partition, each once; none where brokers do not say theirs."""
+    """The distinct racks of each partition's replicas; empty if the brokers have no racks."""
     racks = tuple(
         tuple(dict.fromkeys(node.rack for node in each.replicas if node.rack))
         for each in sorted(partitions, key=lambda each: each.id)
@@ -292,7 +295,7 @@ def _read_racks(partitions: Sequence[Any]) -> Racks:
 
 
 def _coordinator_errors() -> tuple[int, ...]:
-    """What the reader's own group may meet, which it has no use for."""
+    """Errors of the reader's own group, which it does not use."""
     codes = kafka.KafkaError
     return (
         codes.COORDINATOR_NOT_AVAILABLE,
@@ -307,22 +310,22 @@ def _compute_record(message: Any) -> BatchRecord:
 
 
 def _compute_metadata(offset: GroupOffset) -> str | None:
-    """What confluent-kafka can send: it ends text at a NUL, and puts one behind what it sends.
+    """The metadata as confluent-kafka can send it, or ``None`` for empty metadata.
 
-    So what one of its own consumers committed comes out as it was. Raises ``CommandError`` where a
-    NUL would cut the text.
+    It cuts text at the first NUL and appends one, so the metadata that its own consumers committed
+    comes out unchanged. Raises ``CommandError`` if a NUL inside would cut the text.
     """
     text = offset.metadata.removesuffix("\0")
     if "\0" in text:
         raise CommandError(
-            f"the metadata of {offset.topic}-{offset.partition} has a NUL within, which "
+            f"the metadata of {offset.topic}-{offset.partition} contains a NUL, which "
             "confluent-kafka cannot send: use --without-metadata"
         )
     return text or None
 
 
 def _compute_failures(failed: Sequence[Any]) -> str:
-    """A line for each topic and error, with the partitions that have it."""
+    """One line for each topic and error, with the partitions."""
     partitions: dict[tuple[str, str], list[int]] = {}
     for each in failed:
         partitions.setdefault((each.topic, each.error.str()), []).append(each.partition)

@@ -1,4 +1,4 @@
-"""`muster log dump`: every record of a log, as it lies there and as it reads."""
+"""`muster log dump`: print every record of a log, raw and decoded."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def dump(
     path: PathArgument,
     output: Annotated[
         Format,
-        typer.Option("--output", "-o", metavar="table|jsonl", help="Form of the output."),
+        typer.Option("--output", "-o", metavar="table|jsonl", help="Output format."),
     ] = Format.TABLE,
     group: Annotated[
         str | None, typer.Option("--group", metavar="G", help="Only records of this group.")
@@ -55,12 +55,12 @@ def dump(
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="Only this type, by name or number; `control` for markers; repeatable.",
+            help="Only records of this type, by name or number; `control` for markers. Repeatable.",
         ),
     ] = None,
     partitions: Annotated[
         list[int] | None,
-        typer.Option("--partition", metavar="N", help="Only this partition; repeatable."),
+        typer.Option("--partition", metavar="N", help="Only this partition. Repeatable."),
     ] = None,
     since: Annotated[
         str | None,
@@ -70,7 +70,7 @@ def dump(
         str | None, typer.Option("--until", metavar="TIME", help="Only before this time.")
     ] = None,
 ) -> None:
-    """Print every record: partition, offset, time, its batch, key and value in hex and decoded."""
+    """Print every record: partition, offset, time, batch, and key and value in hex and decoded."""
     from cli.log.record_filters import RecordFilter, parse_time, parse_types
 
     printer = _find_printer(output)
@@ -91,7 +91,7 @@ def dump(
             )
             sys.stdout.flush()
         except BrokenPipeError:
-            # Who read has enough. The interpreter flushes once more at its end.
+            # The reader closed the pipe. Python flushes stdout again at exit, which must not fail.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if damaged:
         raise CommandError("\n".join(damaged))
@@ -102,14 +102,14 @@ def _choose(source: LogSource, partitions: list[int] | None) -> list[LogPartitio
         return list(source.partitions)
     missing = sorted(set(partitions) - set(source.partitions))
     if missing:
-        raise CommandError(f"there is no partition {missing[0]} there", ExitCode.NOT_FOUND)
+        raise CommandError(f"partition {missing[0]} does not exist", ExitCode.NOT_FOUND)
     return [LogPartition(partition) for partition in sorted(set(partitions))]
 
 
 def _read(
     source: LogSource, partition: LogPartition, wanted: RecordFilter, damaged: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """Lines of a partition; what is damaged is left out, and ``damaged`` says so."""
+    """Yield the lines of a partition; skip damaged batches and describe them in ``damaged``."""
     from cli.log.record_line import compute_line
 
     for found in read_or_report(source, partition, damaged):
@@ -131,7 +131,7 @@ def _find_printer(output: Format) -> Callable[[Iterator[dict[str, Any]]], None]:
         case Format.JSONL:
             return _print_lines
         case _:
-            raise CommandError("a dump is printed with -o table or -o jsonl", ExitCode.USAGE)
+            raise CommandError("a dump can be printed with -o table or -o jsonl", ExitCode.USAGE)
 
 
 def _print_lines(lines: Iterator[dict[str, Any]]) -> None:
@@ -140,7 +140,7 @@ def _print_lines(lines: Iterator[dict[str, Any]]) -> None:
 
 
 def _print_table(lines: Iterator[dict[str, Any]]) -> None:
-    """Columns of a fixed width, for the records to come are not known yet."""
+    """Print columns of a fixed width, because the records to come are not known yet."""
     from cli.log.record_line import render_time
 
     names = [name.ljust(width) for name, width in _COLUMNS]

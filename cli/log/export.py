@@ -1,4 +1,4 @@
-"""`muster log export`: a store as segments that a Kafka broker boots from."""
+"""`muster log export`: write a store as segments that a Kafka broker can start from."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ _SIDE_NAMES = {
     2: "producer id blocks",
     3: "topic deletions",
     4: "import graces",
-    5: "settings of groups",
+    5: "group configs",
     6: "producers",
 }
 
 
 def export(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A new folder, for __consumer_offsets-N folders.")
+        Path, typer.Argument(metavar="DIR", help="New folder for the __consumer_offsets-N folders.")
     ],
     data_dir: DataDirOption,
     history: Annotated[
-        bool, typer.Option("--history", help="All that was written, not only what still counts.")
+        bool, typer.Option("--history", help="Export the complete log, not only current records.")
     ] = False,
     with_side: Annotated[
         bool,
         typer.Option(
-            "--with-side", help="Write beside the segments what Kafka's records cannot hold."
+            "--with-side", help="Also write a file with what Kafka's records cannot hold."
         ),
     ] = False,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the log as Kafka's segment files, also while the server runs.
+    """Write the log as Kafka segment files, also while the server runs.
 
-    A Kafka broker takes them as its own __consumer_offsets.
+    A Kafka broker can use them as its own __consumer_offsets.
     """
     from storage.rocks.rocks_reader import open_store_reader
     from storage.transfer.export_log import export_segments
 
     store = find_store(data_dir)
     if store is None:
-        raise CommandError(f"{data_dir} holds no store of Muster", ExitCode.NOT_FOUND)
+        raise CommandError(f"{data_dir} holds no Muster store", ExitCode.NOT_FOUND)
     with source_errors():
         reader = open_store_reader(store)
         try:
@@ -64,7 +64,7 @@ def export(
         return
     if side and not with_side:
         left_out = ", ".join(f"{number} {name}" for name, number in sorted(side.items()))
-        print_note(f"left out, for Kafka's records cannot hold it: {left_out} (see --with-side)")
+        print_note(f"not exported, because Kafka has no records for it: {left_out} (--with-side)")
     rows: list[list[object]] = [
         ["partitions", count.partitions],
         ["batches", count.batches],

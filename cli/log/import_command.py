@@ -1,4 +1,4 @@
-"""`muster log import`: Kafka's segments into a store."""
+"""`muster log import`: import Kafka segments into a store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.transfer.import_side import SideImport
 
 DataDirOption = Annotated[
-    Path, typer.Option("--data-dir", metavar="STORE", help="The data folder of Muster.")
+    Path, typer.Option("--data-dir", metavar="STORE", help="Muster's data folder.")
 ]
 
 
@@ -36,31 +36,27 @@ TopicsOption = Annotated[
 BootstrapOption = Annotated[
     str | None,
     typer.Option(
-        "--bootstrap-server", metavar="HOST:PORT", help="Ask this cluster for its topics."
+        "--bootstrap-server", metavar="HOST:PORT", help="Read the topics from this cluster."
     ),
 ]
 CommandConfigOption = Annotated[
     Path | None,
-    typer.Option(
-        "--command-config", metavar="FILE", help="Settings of librdkafka for that cluster."
-    ),
+    typer.Option("--command-config", metavar="FILE", help="librdkafka settings for that cluster."),
 ]
 PartitionsOption = Annotated[
     int | None,
-    typer.Option("--partitions", min=1, help="How many partitions the imported topic has."),
+    typer.Option("--partitions", min=1, help="Number of partitions of the imported topic."),
 ]
-AbortOpenOption = Annotated[
-    bool, typer.Option("--abort-open", help="End open transactions with an abort.")
-]
+AbortOpenOption = Annotated[bool, typer.Option("--abort-open", help="Abort open transactions.")]
 KeepClockOption = Annotated[
     bool,
     typer.Option(
         "--keep-clock",
-        help="Offsets expire by their own time, as in Kafka, and not after a grace.",
+        help="Offsets expire by their commit time, as in Kafka, instead of by the import time.",
     ),
 ]
 CutTornTailOption = Annotated[
-    bool, typer.Option("--cut-torn-tail", help="Leave out a last batch that is not whole.")
+    bool, typer.Option("--cut-torn-tail", help="Ignore an incomplete last batch.")
 ]
 
 
@@ -81,7 +77,7 @@ def import_log(
 ) -> None:
     """Import a __consumer_offsets log into a store: all of it, or nothing.
 
-    A store without groups takes it over as it is. The server must not be running.
+    The store must have no groups, and its server must not be running.
     """
     from cli.log.import_summary import summarize_store
     from storage.segments.folder import open_segments
@@ -107,15 +103,15 @@ def import_log(
 
 
 def print_import(count: ImportCount, summary: StoreSummary, output: Format) -> None:
-    """What was imported, and what to do next."""
+    """Print what was imported, and what to do next."""
     from cli.log.import_summary import compute_import_listing
 
     for note in count.notes:
         print_note(note)
     if summary.missing_topics or summary.missing_ids:
         print_note(
-            "Muster does not know some topics of the log: their groups wait for them; "
-            "name them with --topics or --bootstrap-server, or create them"
+            "Some topics of the log are unknown, and their groups wait for them: name them with "
+            "--topics or --bootstrap-server, or create them"
         )
     print_listing(compute_import_listing(count, summary), output)
 
@@ -123,9 +119,9 @@ def print_import(count: ImportCount, summary: StoreSummary, output: Format) -> N
 def find_topics(
     file: Path | None, bootstrap: str | None, config: Path | None, timeout: float
 ) -> KnownTopics:
-    """The topics that a file or a cluster tells of, or none."""
+    """The topics in a file or on a cluster, or none."""
     if file is not None and bootstrap is not None:
-        raise CommandError("topics are from --topics or from --bootstrap-server", ExitCode.USAGE)
+        raise CommandError("give either --topics or --bootstrap-server", ExitCode.USAGE)
     if file is not None:
         from cli.log.known_topics import read_known_topics
 
@@ -138,7 +134,7 @@ def find_topics(
 
 
 def compute_side(folder: Path, known: KnownTopics, *, keep_clock: bool) -> SideImport:
-    """The topics, the time of the import, and what an export kept beside its segments."""
+    """The side records of the import: topics, import time, and those of an export's side file."""
     from storage.transfer.export_log import SIDE_FILE, decode_side_file
     from storage.transfer.import_side import SideImport
 

@@ -1,7 +1,7 @@
-"""What an import says of the store that it made: its groups, and the topics that it does not know.
+"""Summarises the store that an import built: its groups, and the topics that are unknown.
 
-The groups are loaded as the server loads them, before the store takes its place: what cannot be
-loaded is not imported.
+The import loads the groups as the server does before it installs the store, so a log that cannot
+be loaded is not imported.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _SHOWN = 20
 
 @dataclass(slots=True)
 class StoreSummary:
-    """Groups by type, those that are kept but not served, and topics that the catalogue lacks.
+    """Groups by type, groups of unsupported types, and topics missing from the catalogue.
 
-    ``missing_ids`` are topic ids as Kafka writes them, of assignments.
+    ``missing_ids`` are topic ids of assignments, rendered as in Kafka.
     """
 
     groups: Counter[str] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class StoreSummary:
 
 
 def summarize_store(store: LogStore) -> StoreSummary:
-    """Loads everything once; raises ``CodecError`` or ``StoreError`` where that cannot be."""
+    """Load everything once. Raises ``CodecError`` or ``StoreError`` if that is impossible."""
     from cli.messages import render_topic_id
 
     summary = StoreSummary()
@@ -69,7 +69,7 @@ def _add_groups(summary: StoreSummary, shard: Shard) -> None:
     with_state = shard.consumer_groups.keys() | shard.classic_groups.keys()
     with_state |= shard.foreign_groups.keys()
     summary.groups["consumer"] += len(shard.consumer_groups)
-    # A group that only has offsets is a classic group.
+    # A group that only has offsets counts as a classic group, as in Kafka.
     summary.groups["classic"] += len(shard.classic_groups) + len(shard.offset_groups - with_state)
     for group_id, group in shard.foreign_groups.items():
         summary.groups[group.group_type] += 1
@@ -80,7 +80,7 @@ def _find_topic_names(store: LogStore, partition: LogPartition) -> Iterator[str]
     kind = RecordType.OFFSET_COMMIT
     last = b""
     for entry in store.latest(partition, int(kind).to_bytes(2, "big")):
-        # The partition of the topic is what the key ends with.
+        # Keys end with the topic's partition; skip the other partitions of the same topic.
         if entry.key[:-4] != last:
             last = entry.key[:-4]
             key = decode_key(entry.key)
@@ -102,11 +102,11 @@ def _find_topic_ids(store: LogStore, partition: LogPartition) -> Iterator[bytes]
 
 
 def compute_import_listing(count: ImportCount, summary: StoreSummary) -> Listing:
-    """A line for each thing that was imported, or is missing."""
+    """A row for each kind of thing that was imported or is missing."""
     rows: list[list[object]] = [
-        ["partitions", count.partitions, "groups hashed anew" if count.is_rehashed else None],
+        ["partitions", count.partitions, "groups were rehashed" if count.is_rehashed else None],
         ["batches", count.batches, None],
-        ["records", count.records, "that were read; of each key the store keeps the last"],
+        ["records", count.records, "read; the store keeps the last one of each key"],
     ]
     for kind in ("consumer", "classic", "share", "streams"):
         kept = [f"{group} ({state})" for group, other, state in summary.foreign if other == kind]

@@ -1,4 +1,4 @@
-"""The topics of the cluster that wrote a log: from a file, or from the cluster itself."""
+"""The topics of the cluster that wrote a log, from a file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HINT = "write a list of topics, each with `name`, `id` and `partitions`"
 
 
 def read_known_topics(path: Path) -> KnownTopics:
-    """Topics of a YAML or JSON file: a list of mappings with name, id and partitions.
+    """Read topics from a YAML or JSON file: a list of mappings with name, id and partitions.
 
-    ``racks``, a list of names for each partition, may be there too. An id is written as Kafka
-    writes it, 22 characters of base64, or in hex. Raises ``CommandError`` with 2.
+    ``racks``, a list of names for each partition, is optional. An id is in Kafka's form (22
+    characters of base64) or in hex. Raises ``CommandError`` with exit code 2.
     """
     import yaml
 
@@ -42,7 +42,7 @@ def read_known_topics(path: Path) -> KnownTopics:
         for entry in content:
             name, topic = _read_topic(entry)
             if name in topics:
-                raise TopicSpecError(f"topic {name} is there twice")
+                raise TopicSpecError(f"topic {name} occurs twice")
             topics[name] = topic
     except TopicSpecError as error:
         raise _compute_error(f"{path}: {error}") from error
@@ -50,7 +50,7 @@ def read_known_topics(path: Path) -> KnownTopics:
 
 
 def parse_topic_id(text: object) -> TopicId:
-    """16 bytes of base64, with or without its padding, or of hex, with or without dashes."""
+    """Parse 16 bytes of base64, with or without padding, or hex, with or without dashes."""
     if isinstance(text, str):
         try:
             if len(text) in (22, 24):
@@ -61,7 +61,7 @@ def parse_topic_id(text: object) -> TopicId:
             found = b""
         if len(found) == len(ZERO_TOPIC_ID) and found != ZERO_TOPIC_ID:
             return TopicId(found)
-    raise TopicSpecError(f"{text!r} is no id of a topic, such as bw5pX9ilSquxU3RvBSpXVw")
+    raise TopicSpecError(f"{text!r} is not a topic id, such as bw5pX9ilSquxU3RvBSpXVw")
 
 
 def _read_topic(entry: Any) -> tuple[TopicName, TopicSideValue]:

@@ -1,4 +1,4 @@
-"""What PATH may be for `muster log`: a store, a folder of Kafka's segments, or one segment."""
+"""Opens the PATH of `muster log`: a store, a folder of Kafka segments, or one segment."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class SourceBatch(NamedTuple):
-    """A RecordBatch v2, and where it was found: ``position`` is a byte of ``file``.
+    """A RecordBatch v2 and where it was found: at byte ``position`` of ``file``.
 
-    In a store it has neither. The CRC of what comes out of segments has been verified.
+    Batches of a store have neither. The CRC of batches from segments has been verified.
     """
 
     partition: LogPartition
@@ -31,37 +31,37 @@ class SourceBatch(NamedTuple):
 
 
 class LogSource(Protocol):
-    """An opened PATH. Reading raises ``SegmentError`` or ``StoreError``: see `source_errors`."""
+    """An open PATH. Reading raises ``SegmentError`` or ``StoreError``: see `source_errors`."""
 
     @property
     def partitions(self) -> tuple[LogPartition, ...]:
-        """The partitions that are there, in their order."""
+        """The partitions that exist, sorted."""
         ...
 
     @property
     def partition_count(self) -> int:
-        """How many the topic has: of a store exactly, of segments at least."""
+        """Number of partitions of the topic: exact for a store, at least this for segments."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines about what was found and is worth knowing, but no error."""
+        """Notes for users about what was found; not errors."""
         ...
 
     def read(self, partition: LogPartition) -> Iterator[SourceBatch]:
         """The batches of a partition in offset order.
 
-        Of segments, ``TornTail`` is raised after all whole batches where the last is not whole.
+        For segments, raises ``TornTail`` after all complete batches if the last is incomplete.
         """
         ...
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Close the files."""
         ...
 
 
 class SegmentSource:
-    """Segments that Kafka, or an export, wrote."""
+    """Segments written by Kafka or by an export."""
 
     def __init__(self, folder: SegmentFolder) -> None:
         self.partitions = folder.partitions
@@ -81,7 +81,7 @@ class SegmentSource:
 
 
 class StoreSource:
-    """A Muster store, also one whose server is running: as it was when it was opened."""
+    """A snapshot of a Muster store at opening time; its server may be running."""
 
     notes = ()
 
@@ -95,7 +95,7 @@ class StoreSource:
         return (SourceBatch(partition, data) for data in self._reader.read_log(partition))
 
     def latest(self, partition: LogPartition, key_prefix: bytes) -> Iterator[LatestEntry]:
-        """The last committed records of the keys that begin with a prefix."""
+        """The last committed records of the keys with a prefix."""
         return self._reader.latest(partition, key_prefix)
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class StoreSource:
 
 @contextmanager
 def open_source(path: Path) -> Iterator[LogSource]:
-    """Opens a path, read-only. Raises ``CommandError``, also for what is raised within."""
+    """Open a path read-only. Raises ``CommandError``, also for errors raised in the body."""
     with source_errors():
         source = _open(path)
         try:
@@ -115,7 +115,7 @@ def open_source(path: Path) -> Iterator[LogSource]:
 
 
 def find_store(path: Path) -> Path | None:
-    """The store at a path, which may be a data folder; ``None`` where there is none."""
+    """The store at a path, which may be a data folder; ``None`` if there is none."""
     from storage.folder import store_folder
 
     return store_folder.find_store(path)
@@ -137,9 +137,9 @@ def _open(path: Path) -> LogSource:
 def read_or_report(
     source: LogSource, partition: LogPartition, damaged: list[str]
 ) -> Iterator[SourceBatch]:
-    """The batches of a partition up to where it is damaged, which is added to ``damaged``.
+    """Yield the batches of a partition up to the first damage, which is added to ``damaged``.
 
-    A torn tail is no damage: a note says where it is.
+    A torn tail is not damage; a note tells its position.
     """
     from storage.log_store import StoreError
     from storage.segments.errors import SegmentDamage, TornTail, UnsupportedMessageFormat
@@ -155,7 +155,7 @@ def read_or_report(
 
 
 def decode(found: SourceBatch) -> Batch:
-    """The batch with its records; raises ``CommandError`` with its place where it is damaged."""
+    """Decode a batch; raise ``CommandError`` with its place if it is damaged."""
     from storage.codec.batches import decode_batch
     from storage.codec.errors import CodecError
     from storage.log.compression import decompress
@@ -169,10 +169,10 @@ def decode(found: SourceBatch) -> Batch:
 
 @contextmanager
 def source_errors() -> Iterator[None]:
-    """Turns what reading raises into a ``CommandError`` with its exit code.
+    """Convert the errors of reading into a ``CommandError`` with its exit code.
 
-    3 where nothing that can be read is there, 4 where a newer or an older version wrote it or it
-    is in use, 1 where it is damaged.
+    3 if there is nothing to read, 4 if another version wrote it or it is in use, 1 if it is
+    damaged.
     """
     from storage.codec.errors import CodecError
     from storage.log_store import FormatTooNew, StoreError, StoreLocked

@@ -1,4 +1,4 @@
-"""`muster log offsets`: what a group has committed, without asking its coordinator."""
+"""`muster log offsets`: the committed offsets of a group, read without its coordinator."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ UndecidedOption = Annotated[
     bool,
     typer.Option(
         "--include-undecided",
-        help="Of a cluster: also commits behind the start of an open transaction.",
+        help="With --bootstrap-server: also count commits after the start of an open transaction.",
     ),
 ]
 CommitToOption = Annotated[
     str | None,
     typer.Option(
-        "--commit-to", metavar="HOST:PORT/GROUP", help="Commit what was found there; asks."
+        "--commit-to", metavar="HOST:PORT/GROUP", help="Commit the offsets there; asks first."
     ),
 ]
 WithoutMetadataOption = Annotated[
-    bool, typer.Option("--without-metadata", help="Commit the offsets alone, not their metadata.")
+    bool, typer.Option("--without-metadata", help="Commit the offsets without their metadata.")
 ]
 CommandConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--command-config",
         metavar="FILE",
-        help="Settings of librdkafka for the clusters, such as security, as .properties.",
+        help="librdkafka settings for the clusters, such as security, as a .properties file.",
     ),
 ]
 
@@ -82,7 +82,7 @@ def offsets(
     path: PathArgument = None,
     output: Annotated[
         Format,
-        typer.Option("--output", "-o", metavar="table|csv|json", help="Form of the output."),
+        typer.Option("--output", "-o", metavar="table|csv|json", help="Output format."),
     ] = Format.TABLE,
     bootstrap_server: BootstrapOption = None,
     include_undecided: UndecidedOption = False,
@@ -96,10 +96,10 @@ def offsets(
 ) -> None:
     """Print the committed offsets of a group, read from the log itself.
 
-    The CSV is the one that `kafka-consumer-groups --reset-offsets --from-file` takes.
+    `kafka-consumer-groups --reset-offsets --from-file` accepts the CSV.
     """
     if (path is None) == (bootstrap_server is None):
-        raise CommandError("name either PATH or --bootstrap-server", ExitCode.USAGE)
+        raise CommandError("give either PATH or --bootstrap-server", ExitCode.USAGE)
     _check_output(output)
     group_id = GroupId(group)
     target = None if commit_to is None else _connect_to_target(commit_to, command_config, timeout)
@@ -128,11 +128,11 @@ def offsets(
 
 
 def read_offsets(source: LogSource, group_id: GroupId, path: Path) -> list[GroupOffset]:
-    """The committed offsets of a group in a store or in segments.
+    """Read the committed offsets of a group from a store or from segments.
 
-    The partition that the group hashes to is read first. Segments may be of a topic with more
-    partitions than are there; then the group is looked for in all of them. Raises
-    ``CommandError``: 3 where there are none, 1 where they are in several partitions.
+    Reads the partition that the group hashes to first. The topic of the segments may have more
+    partitions than are present, so all of them are searched next. Raises ``CommandError``: 3 if
+    there are no offsets, 1 if they are in several partitions.
     """
     if isinstance(source, StoreSource):
         found = _read_store(source, group_id)
@@ -166,8 +166,8 @@ def _read_segments(source: LogSource, group_id: GroupId) -> list[GroupOffset]:
     if len(elsewhere) > 1:
         where = ", ".join(map(str, elsewhere))
         raise CommandError(
-            f"group {group_id} has offsets in partitions {where}, as of topics with different "
-            "numbers of partitions: name the folder of one partition"
+            f"group {group_id} has offsets in partitions {where}, which seem to come from topics "
+            "with different partition counts: name the folder of one partition"
         )
     return next(iter(elsewhere.values()), [])
 
@@ -184,8 +184,8 @@ def _fold(source: LogSource, partition: LogPartition, group_id: GroupId) -> list
         print_note(str(error))
     if fold.pending_count:
         print_note(
-            f"{fold.pending_count} offsets of group {group_id} wait for the end of a transaction: "
-            "they are left out"
+            f"{fold.pending_count} offsets of group {group_id} belong to open transactions and "
+            "are left out"
         )
     return fold.compute_offsets()
 
@@ -200,8 +200,8 @@ def _read_cluster(
     if found.left_out:
         print_note(
             f"partition {found.log_partition} has an open transaction since offset "
-            f"{found.stable_offset}: whether the {found.left_out} records of group {group_id} "
-            "behind it belong to it cannot be told from here, so they are left out; "
+            f"{found.stable_offset}; the {found.left_out} records of group {group_id} after it may "
+            "belong to that transaction, so they are left out; "
             "--include-undecided counts them"
         )
     if not found.offsets:
@@ -216,11 +216,11 @@ def _read_cluster(
 
 def _check_output(output: Format) -> None:
     if output not in (Format.TABLE, Format.CSV, Format.JSON):
-        raise CommandError("offsets are printed with -o table, csv or json", ExitCode.USAGE)
+        raise CommandError("offsets can be printed with -o table, csv or json", ExitCode.USAGE)
 
 
 def print_offsets(group: str, found: Sequence[GroupOffset], output: Format) -> None:
-    """Prints offsets; the CSV has no header and no group, as Kafka's tool takes it."""
+    """Print offsets; the CSV has no header and no group, as Kafka's tool expects."""
     if output is Format.CSV:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerows((each.topic, each.partition, each.offset) for each in found)
@@ -229,7 +229,7 @@ def print_offsets(group: str, found: Sequence[GroupOffset], output: Format) -> N
 
 
 def compute_listing(group: str, found: Sequence[GroupOffset]) -> Listing:
-    """Offsets as a table and as JSON."""
+    """The offsets as a table and as JSON."""
     from cli.log.record_line import render_time
     from cli.messages import render_topic_id
     from model.ids import ZERO_TOPIC_ID
@@ -265,7 +265,7 @@ def compute_listing(group: str, found: Sequence[GroupOffset]) -> Listing:
 
 
 def render_text(text: str) -> str:
-    """The text with what no terminal should get escaped; Python's consumers end theirs in NUL."""
+    """Escape unprintable characters. Python's Kafka clients end their metadata with a NUL."""
     if text.isprintable():
         return text
     return "".join(
@@ -286,7 +286,7 @@ def _connect_to_target(text: str, config: Path | None, timeout: float) -> tuple[
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether an argument was text, and not bytes that are none."""
+    """Whether an argument was valid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -295,7 +295,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _preview(cluster: Cluster, group_id: GroupId, found: Sequence[GroupOffset]) -> None:
-    """Shows, on standard error, what the group has committed there and what it would have."""
+    """Show on standard error the offsets that the group has there and those it would have."""
     before = cluster.list_offsets(group_id)
     rows = [
         [
@@ -312,6 +312,9 @@ def _preview(cluster: Cluster, group_id: GroupId, found: Sequence[GroupOffset]) 
 
 def _ask() -> None:
     if not sys.stdin.isatty():
-        raise CommandError("not a terminal, so nobody can be asked: add --yes", ExitCode.USAGE)
-    if not typer.confirm("Go on?", err=True):
+        raise CommandError(
+            "cannot ask for confirmation, standard input is not a terminal: add --yes",
+            ExitCode.USAGE,
+        )
+    if not typer.confirm("Continue?", err=True):
         raise CommandError("nothing was changed")

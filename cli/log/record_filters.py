@@ -1,4 +1,4 @@
-"""Which records of a log are wanted: by group, type, partition and time."""
+"""Filters records of a log by group, type, partition and time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage.codec.record_codec import read_type
 from storage.codec.to_json import compute_type_name
 
 CONTROL = "CONTROL"
-"""What `--type` calls the markers that end transactions."""
+"""What `--type` calls the control records that end transactions."""
 
 _KNOWN_TYPES = {name: type_id for type_id in range(64) if (name := compute_type_name(type_id))}
 _AGO = re.compile(r"(\d+)(ms|s|m|h|d)")
@@ -23,11 +23,11 @@ _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 @dataclass(slots=True)
 class RecordFilter:
-    """Says of batches and records whether they are wanted; batches come in the order of the log.
+    """Selects batches and records, which must come in log order.
 
-    A marker belongs to a group whose records its producer wrote in the transaction that it ends.
-    ``types`` has the ids of record types, and -1 for markers; an empty set means all.
-    ``since_ms`` is the first time that is wanted and ``until_ms`` the first that is not.
+    A control record belongs to a group if its producer wrote records of the group in the
+    transaction that it ends. ``types`` has ids of record types, and -1 for control records; an
+    empty set means all. ``since_ms`` is inclusive, ``until_ms`` exclusive.
     """
 
     group: str | None = None
@@ -43,7 +43,7 @@ class RecordFilter:
             self._group_prefix = len(name).to_bytes(2, "big") + name
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether a batch can hold a record that is wanted, without decoding it."""
+        """Whether a batch can hold a selected record; does not decode it."""
         try:
             header = read_batch_header(data)
         except CodecError:
@@ -51,7 +51,7 @@ class RecordFilter:
         return header.is_control or header.compression > 0 or self._group_prefix in data
 
     def select(self, partition: int, batch: Batch) -> list[BatchRecord]:
-        """The records of a batch that are wanted."""
+        """The selected records of a batch."""
         return [record for record in batch.records if self._is_wanted(partition, batch, record)]
 
     def _is_wanted(self, partition: int, batch: Batch, record: BatchRecord) -> bool:
@@ -83,7 +83,7 @@ class RecordFilter:
 
 
 def parse_types(texts: Sequence[str]) -> frozenset[int]:
-    """Type ids of names such as ``OFFSET_COMMIT``, of numbers, and of ``control`` (-1)."""
+    """Parse type names such as ``OFFSET_COMMIT``, numbers, and ``control`` (-1) into ids."""
     types = set()
     for text in (part.strip() for whole in texts for part in whole.split(",")):
         name = text.upper()
@@ -96,14 +96,14 @@ def parse_types(texts: Sequence[str]) -> frozenset[int]:
         else:
             known = ", ".join((*_KNOWN_TYPES, CONTROL))
             raise CommandError(
-                f"--type {text!r} is no type of record: use a number or one of {known}",
+                f"--type {text!r} is not a record type: use a number or one of {known}",
                 ExitCode.USAGE,
             )
     return frozenset(types)
 
 
 def parse_time(option: str, text: str, now_ms: Callable[[], int]) -> int:
-    """Wall ms of an ISO 8601 time (UTC unless it says otherwise), of ms since 1970, or of an age.
+    """Parse an ISO 8601 time (UTC by default), ms since 1970, or an age, into wall-clock ms.
 
     An age such as ``90m`` or ``2d`` counts back from ``now_ms``.
     """
@@ -115,7 +115,7 @@ def parse_time(option: str, text: str, now_ms: Callable[[], int]) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise CommandError(
-            f"{option} {text!r} is no time: use 2026-11-21T20:57:13Z, ms since 1970, or an age "
+            f"{option} {text!r} is not a time: use 2026-11-21T20:57:13Z, ms since 1970, or an age "
             "such as 90m or 2d",
             ExitCode.USAGE,
         ) from None

@@ -1,4 +1,4 @@
-"""A record of the log for people and programs: its place, its batch, its bytes, its meaning."""
+"""Describes a record of the log: its place, its batch, its bytes and their meaning."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def compute_line(source: SourceBatch, batch: Batch, record: BatchRecord) -> JsonObject:
-    """All that there is to say of a record.
+    """Everything about a record, as JSON.
 
-    ``key`` and ``value`` are hex, a ``value`` of ``None`` is a tombstone; ``keyJson`` and
-    ``valueJson`` are what Kafka's own tools print, ``None`` where that cannot be, with the reason
-    in ``keyError`` or ``valueError``.
+    ``key`` and ``value`` are hex; a ``value`` of ``None`` is a tombstone. ``keyJson`` and
+    ``valueJson`` are what Kafka's tools print, or ``None`` with the reason in ``keyError`` or
+    ``valueError``.
     """
     line: JsonObject = {
         "partition": int(source.partition),
@@ -102,7 +102,7 @@ def _compute_batch(source: SourceBatch, batch: Batch) -> JsonObject:
 
 
 def render_time(timestamp_ms: int) -> str:
-    """``2026-11-21T20:57:13.123Z``; the number itself where no calendar has it."""
+    """Render ``2026-11-21T20:57:13.123Z``, or the number if it is not a valid date."""
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""`muster log verify`: whether a log is what it should be, and the first record that is not."""
+"""`muster log verify`: check a log, and report the first invalid record of each partition."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def verify(
         bool,
         typer.Option(
             "--allow-torn-tail",
-            help="A last batch that a crash left half written in a segment is no error.",
+            help="Accept an incomplete last batch, left in a segment by a crash.",
         ),
     ] = False,
 ) -> None:
-    """Check every batch and record of a log, and what a store keeps beside it.
+    """Check every batch and record of a log, and the side records of a store.
 
-    The exit code is 1 where something is wrong; each partition is checked up to there.
+    Each partition is checked up to its first error. The exit code is 1 if there is any.
     """
     with source_errors():
         reports, violations = read_reports(path, allow_torn_tail=allow_torn_tail)
@@ -46,10 +46,10 @@ def verify(
 
 
 def check_store(store: Path, *, is_forced: bool = False) -> None:
-    """Raises ``CommandError`` with 1 and the first violation, unless the store has none.
+    """Check a store. Raises ``CommandError`` with 1 and the first violation.
 
-    ``is_forced`` for a note instead where the bytes are right and only what they say of groups is
-    not.
+    ``is_forced`` prints a note instead if the bytes are intact and only the state of groups is
+    inconsistent.
     """
     with source_errors():
         _, violations = _verify_store(store)
@@ -65,7 +65,7 @@ def check_store(store: Path, *, is_forced: bool = False) -> None:
 def read_reports(
     path: Path, *, allow_torn_tail: bool
 ) -> tuple[list[PartitionReport], list[Violation]]:
-    """What was read of each partition, and the first violation of each that has one."""
+    """A report for each partition, and its first violation if it has one."""
     if not path.exists():
         raise CommandError(f"{path} does not exist", ExitCode.NOT_FOUND)
     store = find_store(path)

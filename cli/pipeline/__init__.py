@@ -1,1 +1,1 @@
-"""`muster pipeline …`: a log of groups through Spark."""
+"""`muster pipeline`: analyse and import logs with Spark."""

@@ -1,4 +1,4 @@
-"""`muster pipeline …`: which commands there are; each is in a module of its own."""
+"""`muster pipeline`: the list of its commands; each is in its own module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.pipeline.tables import tables
 pipeline_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="What the groups of a log did, with Spark: tables, audits, reports, what can migrate.",
+    help="Analyse a log of groups with Spark: tables, audits, reports, migration readiness.",
 )
 pipeline_app.command()(tables)
 pipeline_app.command()(audit)

@@ -1,4 +1,4 @@
-"""`muster pipeline audit`: whether a log keeps the invariants of groups, from end to end."""
+"""`muster pipeline audit`: check a complete log against the invariants of groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def audit(
     path: PathOption,
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="FOLDER", help="Also write what was found, as tables."),
+        typer.Option("--out", metavar="FOLDER", help="Also write the findings as tables."),
     ] = None,
     retention_minutes: Annotated[
         float,
@@ -40,7 +40,7 @@ def audit(
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Look for breaches of S1, S3, S5, S6, S7, S18, S19 and S21; exits 1 where there is one."""
+    """Look for violations of S1, S3, S5, S6, S7, S18, S19 and S21; exits 1 if there are any."""
     check_spark()
     check_format(file_format)
     progress = Progress(is_quiet=quiet)
@@ -56,14 +56,14 @@ def audit(
             file_format=file_format,
             tell=progress.tell,
         )
-    progress.say(f"{found.records} records of {found.groups} groups, deleted ones among them")
+    progress.say(f"{found.records} records of {found.groups} groups, including deleted groups")
     for explanation, count in sorted(found.deletions.items()):
         progress.say(f"offsets deleted, {explanation}: {count}")
     for line in show_problems(found.problems):
         progress.say(line)
     for damage in found.damages:
         where = f"partition {damage.log_partition}, offset {damage.offset}"
-        progress.say(f"{where}: {damage.problem}: {damage.detail or 'it cannot be'}")
+        progress.say(f"{where}: {damage.problem}: {damage.detail or 'invalid'}")
     rows = [(v.rule, v.log_partition, v.offset, v.group_id, v.detail) for v in found.violations]
     content = {
         "path": path,

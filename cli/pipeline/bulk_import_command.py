@@ -1,4 +1,4 @@
-"""`muster pipeline import`: a log that is too large for one process into a new store."""
+"""`muster pipeline import`: import a log that is too large for one process into a new store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def import_bulk(
     path: Annotated[
         str,
         typer.Option(
-            "--path", metavar="PATH", help="Kafka's segments, or the folder that compact wrote."
+            "--path", metavar="PATH", help="Kafka segments, or a folder that compact has written."
         ),
     ],
     data_dir: DataDirOption,
@@ -50,8 +50,8 @@ def import_bulk(
         typer.Option(
             "--work",
             metavar="FOLDER",
-            help="Where Spark writes what the store takes, and is gone after; beside the store by "
-            "default. Every executor must see it.",
+            help="Folder for Spark's intermediate files, deleted at the end; beside the store by "
+            "default. Every executor must be able to see it.",
         ),
     ] = None,
     topics: TopicsOption = None,
@@ -66,10 +66,10 @@ def import_bulk(
     quiet: QuietOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Import a __consumer_offsets log with Spark: the store that muster log import makes.
+    """Import a __consumer_offsets log with Spark, with the same result as muster log import.
 
-    The data folder is new, or without groups. Of segments the whole history is taken, of what
-    compact wrote only what counts. The server must not be running.
+    The data folder must be new or have no groups, and its server must not be running. Segments are
+    imported with their whole history, a folder of compact only with its current records.
     """
     from pipeline.bulk.bulk_options import BulkOptions
     from pipeline.source.errors import NotALog
@@ -86,8 +86,8 @@ def import_bulk(
         if is_bulk(folder):
             if partitions is not None or abort_open or cut_torn_tail:
                 raise CommandError(
-                    "--partitions, --abort-open and --cut-torn-tail are for compact, "
-                    f"which made {path}",
+                    "--partitions, --abort-open and --cut-torn-tail are options of compact, "
+                    f"which wrote {path}",
                     ExitCode.USAGE,
                 )
             count, summary = _fill(read_bulk(folder), folder, data_dir, side, is_moved=False)
@@ -106,12 +106,14 @@ def import_bulk(
 
 
 def _check_places(data_dir: Path, work: Path | None) -> None:
-    """Raises ``CommandError`` for what would be found out after all the work."""
+    """Raise ``CommandError`` for errors that would otherwise show only after all the work."""
     from storage.transfer.import_bulk import check_is_empty
     from storage.transfer.import_refused import ImportRefused
 
     if work is not None and work.exists() and any(work.iterdir()):
-        raise CommandError(f"{work} is not empty: --work is a new folder", ExitCode.PRECONDITION)
+        raise CommandError(
+            f"{work} is not empty: --work must be a new folder", ExitCode.PRECONDITION
+        )
     try:
         check_is_empty(DataFolder(data_dir).store)
     except ImportRefused as error:

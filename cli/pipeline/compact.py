@@ -1,4 +1,4 @@
-"""`muster pipeline compact`: Kafka's segments as sorted files, with only the records that count."""
+"""`muster pipeline compact`: reduce Kafka segments to sorted files of current records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compact(
     path: PathOption,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="FOLDER", help="Where the files go: import takes them."),
+        typer.Option("--out", metavar="FOLDER", help="Output folder, an input of import."),
     ],
     partitions: PartitionsOption = None,
     abort_open: AbortOpenOption = False,
@@ -38,7 +38,7 @@ def compact(
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """Make sorted files of the latest record of each key, for a new store to take as they are."""
+    """Write sorted files of the last record of each key, which a new store loads unchanged."""
     from pipeline.bulk.bulk_options import BulkOptions
 
     bulk = make_bulk(path, out, BulkOptions(True, partitions, abort_open, cut_torn_tail), master)
@@ -49,7 +49,7 @@ def compact(
 
 
 def make_bulk(path: str, out: Path, options: BulkOptions, master: str | None) -> Bulk:
-    """Folds the log with Spark; raises ``CommandError``."""
+    """Fold the log with Spark. Raises ``CommandError``."""
     check_spark()
     from storage.transfer.import_refused import ImportRefused
 

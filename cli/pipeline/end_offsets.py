@@ -1,4 +1,4 @@
-"""Where topics end now, and ended some time ago, as a live cluster tells: for lag."""
+"""End offsets of topics, now and in the past, from a live cluster; used to compute lag."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from pipeline.tables.end_offsets import EndOffset
 
 SAMPLE_MINUTES = 10
-"""As long as a window of lag: an end offset for each."""
+"""The size of a lag window, each of which needs an end offset."""
 
 
 def find_end_offsets(
     bootstrap: str, config: Path | None, timeout: float, hours: float, now: datetime
 ) -> list[EndOffset]:
-    """Of every partition the end now, and at the end of each window in so many hours before.
+    """End offsets of every partition now, and at the end of each window in the last ``hours``.
 
-    Where a partition ended at a time is the first message that is as late, which its cluster finds.
-    Raises ``CommandError``.
+    The end offset at a past time is the offset of the first message at or after it, which the
+    cluster looks up. Raises ``CommandError``.
     """
     from cli.log.cluster import Cluster
     from pipeline.tables.end_offsets import EndOffset
@@ -35,14 +35,14 @@ def find_end_offsets(
     for time in compute_sample_times(now, hours):
         at_ms = round(time.timestamp() * 1000)
         for place, offset in cluster.list_offsets_at(places, at_ms).items():
-            # No message is as late: it had ended where it ends now.
+            # No message is that late: the end offset has not changed since.
             end = ends.get(place, 0) if offset < 0 else offset
             found.append(EndOffset(*place, end, time))
     return found
 
 
 def compute_sample_times(now: datetime, hours: float) -> Sequence[datetime]:
-    """The last moment of each window before now, the oldest first."""
+    """The last moment of each window before now, oldest first."""
     size = timedelta(minutes=SAMPLE_MINUTES)
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     last = epoch + (now - epoch) // size * size

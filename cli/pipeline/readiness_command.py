@@ -1,4 +1,4 @@
-"""`muster pipeline readiness`: which classic groups can migrate, and what is in the way."""
+"""`muster pipeline readiness`: which classic groups can be migrated, and what prevents it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ def readiness(
     *,
     path: PathOption,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FOLDER", help="Also write it as a table.")
+        str | None,
+        typer.Option("--out", metavar="FOLDER", help="Also write the result as a table."),
     ] = None,
     max_size: Annotated[
         int | None,
-        typer.Option("--max-size", min=1, help="group.consumer.max.size; without it no bound."),
+        typer.Option("--max-size", min=1, help="group.consumer.max.size; unlimited by default."),
     ] = None,
     session_timeout_ms: Annotated[
         int,
         typer.Option(
             "--session-timeout-ms",
             min=1,
-            help="group.consumer.session.timeout.ms, which all members will have.",
+            help="group.consumer.session.timeout.ms, which will apply to all members.",
         ),
     ] = 45_000,
     patterns: Annotated[
@@ -50,7 +51,8 @@ def readiness(
         typer.Option(
             "--pattern",
             metavar="CLIENT-ID=REGEX",
-            help="A pattern that a client subscribes with, which no record has; repeatable.",
+            help="The regular expression of a client's subscription, which no record has. "
+            "Repeatable.",
         ),
     ] = None,
     file_format: FormatOption = "parquet",
@@ -90,7 +92,7 @@ def _make_rules(
     for text in patterns:
         client_id, separator, regex = text.partition("=")
         if not separator:
-            raise CommandError(f"--pattern is CLIENT-ID=REGEX, not {text}", ExitCode.USAGE)
+            raise CommandError(f"--pattern must be CLIENT-ID=REGEX, not {text}", ExitCode.USAGE)
         by_client[client_id] = regex
     return MigrationRules(True, max_size or UNLIMITED, session_timeout_ms, by_client)
 

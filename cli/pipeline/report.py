@@ -1,4 +1,4 @@
-"""`muster pipeline report`: what the groups of a log did, as one page for a browser."""
+"""`muster pipeline report`: an HTML page about the groups of a log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LogOrTablesOption = Annotated[
     typer.Option(
         "--path",
         metavar="PATH",
-        help="A data folder or Kafka's segments, or a folder that `tables` has written.",
+        help="A data folder, Kafka segments, or a folder that `tables` has written.",
     ),
 ]
 EndOffsetsOption = Annotated[
@@ -42,17 +42,17 @@ EndOffsetsOption = Annotated[
 def report(
     *,
     path: LogOrTablesOption,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The page, as in report.html.")
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The HTML file to write.")],
     groups: Annotated[
         list[str] | None,
         typer.Option(
-            "--group", help="Show who held what in this group; repeatable. Without it, the worst."
+            "--group",
+            help="Show the owners of this group's partitions. Repeatable; by default, of the two "
+            "worst groups.",
         ),
     ] = None,
     top: Annotated[
-        int, typer.Option("--top", min=1, max=1000, help="How many groups a list names.")
+        int, typer.Option("--top", min=1, max=1000, help="How many groups each list has.")
     ] = 20,
     retention_minutes: Annotated[
         float,
@@ -60,19 +60,19 @@ def report(
     ] = 10_080,
     tables: Annotated[
         str | None,
-        typer.Option("--tables", metavar="FOLDER", help="Also keep the tables, in this folder."),
+        typer.Option("--tables", metavar="FOLDER", help="Also keep the tables in this folder."),
     ] = None,
     end_offsets: EndOffsetsOption = None,
     master: MasterOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Write one HTML file that needs no network: rebalances, owners, lag, what is to expire."""
+    """Write one self-contained HTML file: rebalances, owners, lag, offsets about to expire."""
     check_spark()
     from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
 
     if out.is_dir():
         raise CommandError(
-            f"{out} is a folder; --out is a file such as report.html", ExitCode.USAGE
+            f"{out} is a folder; --out must be a file such as report.html", ExitCode.USAGE
         )
     ends: list[EndOffset] = []
     if end_offsets is not None:
@@ -96,7 +96,7 @@ def report(
             tell=progress.tell,
         )
     for name in made.unknown_groups:
-        progress.say(f"{name}: nobody held anything")
+        progress.say(f"{name}: no member owned a partition")
     for line in show_problems(dict(made.facts.problems)):
         progress.say(line)
     progress.say(f"{made.facts.records} records, {made.series.total} rebalances: {out}")

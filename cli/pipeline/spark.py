@@ -1,4 +1,4 @@
-"""Spark for a command: what must be there, and how its errors become lines and exit codes."""
+"""Spark for commands: checks that it is installed, and converts its errors into exit codes."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ PathOption = Annotated[
 MasterOption = Annotated[
     str | None,
     typer.Option(
-        "--master", help="Spark's master; that of spark-submit, or else this machine (local[*])."
+        "--master", help="Spark master; by default spark-submit's, or this machine (local[*])."
     ),
 ]
-FormatOption = Annotated[str, typer.Option("--format", help="Of what is written: parquet or json.")]
+FormatOption = Annotated[str, typer.Option("--format", help="Output format: parquet or json.")]
 
 
 class Progress:
-    """Tells people on standard error what has been done, and after how long."""
+    """Reports progress on standard error, with the elapsed time."""
 
     def __init__(self, *, is_quiet: bool) -> None:
         self._is_quiet = is_quiet
         self._started = time.monotonic()
 
     def tell(self, name: str, rows: int) -> None:
-        """A table is there."""
+        """Report a finished table."""
         if not self._is_quiet:
             print_note(f"{time.monotonic() - self._started:6.1f} s  {name}: {rows} rows")
 
     def say(self, text: str) -> None:
-        """A line of the summary."""
+        """Print a line of the summary."""
         if not self._is_quiet:
             print_note(text)
 
 
 def check_spark() -> None:
-    """Raises ``CommandError`` with what to install, unless Spark can start."""
+    """Raise ``CommandError`` with what to install unless Spark can start."""
     try:
         check_installed()
     except NotInstalled as error:
@@ -62,9 +62,9 @@ def check_spark() -> None:
 
 @contextmanager
 def running_spark(master: str | None, path: str) -> Iterator[SparkSession]:
-    """A session for the time of a command; what goes wrong in it becomes a ``CommandError``.
+    """A Spark session for one command; errors inside it become ``CommandError``.
 
-    That there is something at ``path`` is asked before Spark is started, which takes seconds.
+    Checks ``path`` before it starts Spark, which takes seconds.
     """
     from pipeline.source.errors import (
         MissingConnector,
@@ -96,7 +96,7 @@ def running_spark(master: str | None, path: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def noticing_interrupts() -> Iterator[Callable[[], bool]]:
-    """What is interrupted or terminated meanwhile ends in good order: gives whether it was."""
+    """Defer SIGINT and SIGTERM while the body runs; yields a function that tells if one came."""
     seen: list[int] = []
 
     def note(number: int, frame: object) -> None:
@@ -111,19 +111,19 @@ def noticing_interrupts() -> Iterator[Callable[[], bool]]:
 
 
 def check_format(name: str) -> None:
-    """Raises ``CommandError`` for a form that tables cannot have."""
+    """Raise ``CommandError`` unless tables can be written in this format."""
     if name not in ("parquet", "json"):
-        raise CommandError(f"--format is parquet or json, not {name}", ExitCode.USAGE)
+        raise CommandError(f"--format must be parquet or json, not {name}", ExitCode.USAGE)
 
 
 def show_problems(problems: dict[str, int]) -> list[str]:
-    """A line that counts what could not be read, or none."""
+    """A line that counts unreadable records, or none."""
     if not problems:
         return []
     counts = ", ".join(f"{name} {count}" for name, count in sorted(problems.items()))
-    return [f"could not be read, and kept as rows with a problem: {counts}"]
+    return [f"could not be read (kept as rows with a problem): {counts}"]
 
 
 def show_time(value: Any) -> str | None:
-    """A time as people and JSON have it."""
+    """Render a time for people and JSON."""
     return None if value is None else value.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

@@ -1,4 +1,4 @@
-"""`muster pipeline tables`: every table of a log, as folders of files."""
+"""`muster pipeline tables`: write all tables of a log as folders of files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pipeline.tables.tables_stream import StreamOptions
 
 OutOption = Annotated[
-    str, typer.Option("--out", metavar="FOLDER", help="Where the tables go, a folder each.")
+    str, typer.Option("--out", metavar="FOLDER", help="Output folder, with a folder per table.")
 ]
 EndOffsetsOption = Annotated[
     Path | None,
@@ -48,35 +48,39 @@ BootstrapOption = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="Ask this cluster where its topics end and ended, for lag.",
+        help="Read end offsets, for lag, from this cluster.",
     ),
 ]
 LagHoursOption = Annotated[
-    float, typer.Option("--lag-hours", min=0, help="How far back that cluster is asked.")
+    float, typer.Option("--lag-hours", min=0, help="How far back to read that cluster's offsets.")
 ]
 StreamOption = Annotated[
-    bool, typer.Option("--stream", help="Go on where the last run with --stream was, to the end.")
+    bool, typer.Option("--stream", help="Continue after the last run with --stream, to the end.")
 ]
 FollowOption = Annotated[
     bool,
-    typer.Option("--follow", help="As --stream, and then with what comes, until interrupted."),
+    typer.Option("--follow", help="Like --stream, then follow the log until interrupted."),
 ]
 TriggerOption = Annotated[
     float,
-    typer.Option("--trigger-seconds", min=0.1, help="--follow: how often to look for more."),
+    typer.Option(
+        "--trigger-seconds", min=0.1, help="With --follow: how often to look for records."
+    ),
 ]
 RefreshOption = Annotated[
     float | None,
     typer.Option(
         "--refresh-seconds",
         min=1,
-        help="How often tables other than records are made while --follow goes on; they are in "
-        "the end.",
+        help="With --follow: how often to rewrite the tables other than records; they are always "
+        "rewritten at the end.",
     ),
 ]
 MaxOffsetsOption = Annotated[
     int | None,
-    typer.Option("--max-offsets-per-trigger", min=1, help="How much at once with --stream."),
+    typer.Option(
+        "--max-offsets-per-trigger", min=1, help="With --stream: maximum offsets at a time."
+    ),
 ]
 
 
@@ -99,7 +103,7 @@ def tables(
     output: OutputOption = Format.TABLE,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Write all tables of a log; those of a run before are replaced, each at once."""
+    """Write all tables of a log; each atomically replaces that of a previous run."""
     check_spark()
     check_format(file_format)
     known = _read_end_offsets(end_offsets)

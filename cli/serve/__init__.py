@@ -1,1 +1,1 @@
-"""`muster serve`: the server put together, and the process that it runs in."""
+"""`muster serve`: assembles the server and runs it as a process."""

@@ -1,10 +1,10 @@
-"""What the C library keeps of freed memory is given back to the system.
+"""Returns free memory of the C library to the system.
 
-Requests and answers that are held for slow clients lie between what lives on, and glibc gives back
-the end of its heap alone: after an attack of half-sent requests hundreds of megabytes stayed with
-the process. ``malloc_trim`` finds whole pages anywhere. It is called when the process has grown
-since the last time, or more of it is free than was then; in a thread, for it may take longer than
-the loop may stand still. Where the C library has none of it, nothing happens.
+Requests and answers held for slow clients lie between long-lived objects, and glibc returns only
+the end of its heap: after an attack of half-sent requests the process kept hundreds of megabytes.
+``malloc_trim`` returns whole free pages anywhere in the heap. It is called when the process, or
+its free memory, has grown since the last call; in a thread, because it can take longer than the
+event loop may be blocked. On other C libraries this module does nothing.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 FREE_BYTES: Final = 32 << 20
-"""As much is kept: it is soon used again."""
+"""Growth, and free memory, below which nothing is returned: it will soon be used again."""
 INTERVAL_S: Final = 2.0
-"""Rarely, for an idle server is to stay idle."""
+"""Long, so that an idle server stays idle."""
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _STATM: Final = Path("/proc/self/statm")
 
@@ -35,7 +35,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class FreeMemory:
-    """Gives memory back from time to time; made once a process."""
+    """Returns free memory periodically; one instance per process."""
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
@@ -44,16 +44,16 @@ class FreeMemory:
         self._free = 0
 
     def start(self) -> None:
-        """Begins, in a thread of its own."""
+        """Start the background thread."""
         if self._trim is not None and _STATM.exists():
             threading.Thread(target=self._run, name="free-memory", daemon=True).start()
 
     def stop(self) -> None:
-        """The thread ends soon."""
+        """Ask the thread to end."""
         self._stopped.set()
 
     def give_back(self) -> bool:
-        """Gives back what is free if that is much; whether it was."""
+        """Return free memory if there is enough of it; whether it did."""
         assert self._trim is not None
         assert self._count_free is not None
         resident, free = read_resident_bytes(), self._count_free()
@@ -62,7 +62,7 @@ class FreeMemory:
         if free < FREE_BYTES or max(resident - self._resident, free - self._free) < FREE_BYTES:
             return False
         self._trim(0)
-        # What was given back is free as well, and still counted as such.
+        # Memory returned to the system still counts as free.
         self._resident, self._free = read_resident_bytes(), self._count_free()
         return True
 
@@ -72,12 +72,12 @@ class FreeMemory:
 
 
 def read_resident_bytes() -> int:
-    """Memory of this process that is in use."""
+    """Resident memory of this process, in bytes."""
     return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
 
 
 def _find_calls() -> tuple[Callable[[int], int] | None, Callable[[], int] | None]:
-    """``malloc_trim`` and a count of what is free, where the C library is glibc 2.33 or newer."""
+    """``malloc_trim`` and a counter of free bytes; ``None`` before glibc 2.33 and elsewhere."""
     library = ctypes.CDLL(None)
     try:
         trim, describe = library.malloc_trim, library.mallinfo2

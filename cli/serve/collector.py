@@ -1,13 +1,13 @@
-"""The cyclic garbage collector of a server: out of the way of what lives long.
+"""Configures Python's cyclic garbage collector for objects that live long.
 
-What a request makes dies by its reference counts; what stays, groups and members, is no garbage.
-With Python's defaults a full collection walks over all members again and again while they join,
-and stops the loop for as long as that takes. Without collections a cycle that was overlooked fills
-the memory: gRPC itself leaves one with each call.
+Reference counting frees what requests allocate; groups and members are not garbage. With Python's
+defaults a full collection traverses all members again and again while they join, and blocks the
+event loop meanwhile. Without any collection an overlooked cycle fills the memory: gRPC leaves one
+with each call.
 
-So all collections are of what is new. What was loaded is never looked at, and what has lived
-through a collection of everything new is not looked at again, once there is much of it. A cycle
-that was alive then stays for good; it takes very many at once to bring that about.
+So only new objects are collected. Loaded objects are frozen, and so are the survivors of a full
+collection when they have become many. A cycle that was still alive when it was frozen is never
+freed; that takes very many live cycles at once.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from __future__ import annotations
 import gc
 
 THRESHOLDS = (5_000, 2, 0)
-"""Objects before the youngest are looked at, and how often before those that lived through it."""
+"""Allocations before generation 0 is collected, and collections of 0 before 1 is collected."""
 
 OLD_MAX = 20_000
-"""So many objects that lived through a full collection are looked at by the next one, too.
+"""Survivors of a full collection that the next full collection still traverses.
 
-A collection takes up to two microseconds for each object that it looks at, and the loop waits for
-it; with these figures it looks at some 50,000 at most. Beside ten million objects that were loaded
-the longest took 8 ms, also while half a million joined them, and while four million were left in
-cycles by requests of which 700 waited at any time; all in one go took 9.8 s.
+A collection takes up to two microseconds for each object, and the event loop waits for it; with
+these values it traverses at most about 50,000. With ten million loaded objects the longest one took
+8 ms, also while half a million were added, and while requests (700 in flight) left four million in
+cycles; a single collection of everything took 9.8 s.
 """
 
 
 def hold_collector() -> None:
-    """Collect nothing while groups are loaded: what is loaded stays."""
+    """Disable collection while groups are loaded: what is loaded stays."""
     gc.collect()
     gc.disable()
 
 
 def settle_collector() -> None:
-    """Never look at what was loaded again, nor at what comes and stays. After loading."""
+    """After loading: freeze what was loaded, and collect only new objects from now on."""
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     if _freeze_old not in gc.callbacks:
@@ -43,6 +43,6 @@ def settle_collector() -> None:
 
 
 def _freeze_old(phase: str, info: dict[str, int]) -> None:
-    """After a full collection: what stays is left alone from now on, if it is much."""
+    """After a full collection, freeze the survivors if they are many."""
     if phase == "stop" and info["generation"] == 2 and len(gc.get_objects(2)) > OLD_MAX:
         gc.freeze()

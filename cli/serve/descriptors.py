@@ -1,7 +1,7 @@
-"""How many files and connections the process may have open, and what is kept back for the log.
+"""Shares the process's file descriptors between connections and the log.
 
-Connections are what strangers open, and the log must always find a descriptor: a file that it
-cannot open ends the process.
+Clients can open any number of connections, but the log must always get a descriptor: a file that
+it cannot open ends the process.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from storage.rocks.rocks_options import compute_open_files_max
 
 CODECS: Final = ("utf-16-le", "utf-16-be")
 _OTHERS: Final = 64
-"""Listeners, event loops, locks, pipes of other processes, files of a backup."""
+"""For listeners, event loops, locks, pipes of child processes, and files of a backup."""
 _BACKLOG_MAX: Final = 1_024
 _LEAST: Final = 128
-_DOORS: Final = ("max.connections", "grpc.connections.max", "http.connections.max")
+_LIMIT_SETTINGS: Final = ("max.connections", "grpc.connections.max", "http.connections.max")
 
 
-class Doors(NamedTuple):
-    """Connections that each door takes."""
+class ConnectionLimits(NamedTuple):
+    """Maximum connections of each listener."""
 
     kafka: int
     grpc: int
@@ -30,30 +30,30 @@ class Doors(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the descriptors are for.
+    """How the descriptors are used.
 
-    ``backlog``: connections that may wait to be refused. ``http_accepted``: how many of those that
-    wait at HTTP are accepted in a turn; there are few of them, and mostly one at a time.
+    ``backlog``: connections that may wait to be refused. ``http_accepted``: connections that the
+    HTTP listener accepts in one iteration of the event loop; it has few, mostly one at a time.
     """
 
-    doors: Doors
+    limits: ConnectionLimits
     topic_files: int
     backlog: int
     http_accepted: int
 
 
 class TooFewDescriptors(Exception):
-    """The process may not open enough files to serve anybody."""
+    """The process may not open enough files to serve any client."""
 
 
 def load_codecs() -> None:
-    """Load what is loaded with the first use: without a descriptor left it could not be."""
+    """Load what Python loads on first use: without a free descriptor it could not."""
     for name in CODECS:
         codecs.lookup(name)
 
 
 def raise_limit(needed: int) -> int:
-    """Raise the soft limit of open files to ``needed``, or as far as it may be; what it is then."""
+    """Raise the soft limit of open files towards ``needed``; return the resulting limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     infinite = resource.RLIM_INFINITY
     if soft == infinite:
@@ -68,44 +68,46 @@ def raise_limit(needed: int) -> int:
     return soft
 
 
-def compute_needed(doors: Doors, topic_files: int) -> int:
-    """The limit with which nothing has to be lowered."""
+def compute_needed(limits: ConnectionLimits, topic_files: int) -> int:
+    """The limit at which no setting has to be lowered."""
     most = compute_open_files_max(resource.RLIM_INFINITY)
     accepted = ACCEPTED + _compute_http_extra(ACCEPTED)
-    return sum(doors) + topic_files + most + _BACKLOG_MAX + _OTHERS + accepted
+    return sum(limits) + topic_files + most + _BACKLOG_MAX + _OTHERS + accepted
 
 
 def _compute_http_extra(accepted: int) -> int:
-    """Beside one socket that listens: more of them, and as many connections."""
+    """Extra descriptors of the HTTP listener: its additional sockets, and as many connections."""
     return 2 * (accepted - 1)
 
 
-def compute_plan(limit: int, doors: Doors, topic_files: int) -> Plan:
-    """What fits into ``limit``: the reserve first, the doors share the rest as they are set.
+def compute_plan(limit: int, limits: ConnectionLimits, topic_files: int) -> Plan:
+    """Divide ``limit``: the log's reserve first, then the listeners in proportion to their maxima.
 
     Raises ``TooFewDescriptors``.
     """
     if limit < _LEAST:
         raise TooFewDescriptors(
-            f"the process may open {limit} files and needs {_LEAST} at least: "
+            f"the process may open {limit} files but needs at least {_LEAST}: "
             "raise the limit (ulimit -n)"
         )
     files = min(topic_files, limit // 8)
     backlog = min(_BACKLOG_MAX, limit // 16)
     http_accepted = compute_accepted(backlog // 4)
     others = _OTHERS + compute_accepted(backlog) + _compute_http_extra(http_accepted)
-    room = limit - compute_open_files_max(limit) - files - backlog - others
-    wanted = sum(doors)
-    if wanted > room:
-        doors = Doors(*(min(each, max(each * room // wanted, 1)) for each in doors))
-    return Plan(doors, files, backlog, http_accepted)
+    available = limit - compute_open_files_max(limit) - files - backlog - others
+    wanted = sum(limits)
+    if wanted > available:
+        limits = ConnectionLimits(
+            *(min(each, max(each * available // wanted, 1)) for each in limits)
+        )
+    return Plan(limits, files, backlog, http_accepted)
 
 
-def describe_lowered(limit: int, before: Doors, after: Doors) -> str | None:
-    """One line where doors take less than they are set to; ``None`` where they do not."""
+def describe_lowered(limit: int, before: ConnectionLimits, after: ConnectionLimits) -> str | None:
+    """One line about the settings that were lowered, or ``None``."""
     lowered = [
         f"{name} {old} to {new}"
-        for name, old, new in zip(_DOORS, before, after, strict=True)
+        for name, old, new in zip(_LIMIT_SETTINGS, before, after, strict=True)
         if new < old
     ]
     if not lowered:

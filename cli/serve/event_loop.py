@@ -1,9 +1,9 @@
-"""The server's event loop: uvloop's, or asyncio's, which takes all wakes of gRPC at once.
+"""The server's event loop: uvloop's or asyncio's, changed to take all wake-ups of gRPC at once.
 
-For each event gRPC's poller thread writes a byte into a pair of sockets, of which its reader takes
-one in a turn of the loop. Where turns are long the pair fills up, the poller waits for room in it,
-and from then on each turn brings one event: whoever calls waits behind all events of a client that
-floods, for seconds.
+For each event gRPC's poller thread writes a byte into a socket pair, and gRPC's reader takes one
+byte in each iteration of the loop. When iterations are long the pair fills up, the poller waits for
+space in it, and from then on each iteration handles one event: every caller waits for seconds
+behind all events of a client that floods.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, Final
 
 _MANY: Final = 1 << 16
-"""More wakes than fit into the pair."""
+"""More wake-up bytes than fit into the pair."""
 
 
 def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Makes loops, of uvloop where it is installed."""
+    """A factory of event loops, uvloop's if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -28,7 +28,7 @@ def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def make_loop(kind: Any) -> asyncio.AbstractEventLoop:
-    """A loop of this kind."""
+    """A loop of this class."""
 
     def add_reader(self: Any, fd: Any, callback: Callable[..., object], *args: Any) -> None:
         if _is_of_grpc(callback):
@@ -45,7 +45,7 @@ def _is_of_grpc(callback: Callable[..., object]) -> bool:
 
 
 def take_all_wakes(pair: socket.socket, handle_events: Callable[[], object]) -> None:
-    """Leave one byte for ``handle_events``, which takes it and then all events that are there."""
+    """Leave one byte for ``handle_events``, which reads it and then handles all events."""
     waiting = len(pair.recv(_MANY, socket.MSG_PEEK))
     if waiting > 1:
         pair.recv(waiting - 1)

@@ -1,4 +1,4 @@
-"""HTTP for operators: `/livez`, `/readyz`, `/metrics` and `/version`, in the server's own loop."""
+"""HTTP for operators (`/livez`, `/readyz`, `/metrics`, `/version`), on the server's event loop."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from gateway.connection.listening import ACCEPTED, share
 
 MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
-"""(Accept header) -> content type and text."""
+"""Takes the Accept header; returns content type and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """What strangers may take: connections, and milliseconds to send the head of a request.
+    """Limits on clients: connections, and milliseconds to send the head of a request.
 
-    ``backlog``: connections that may wait; so many are ``accepted`` in a turn of the loop.
+    ``backlog``: connections that may wait to be accepted, ``accepted`` of them in one iteration
+    of the event loop.
     """
 
     connections_max: int = 256
@@ -35,7 +36,7 @@ class HttpSettings:
 
 
 def make_protocol(settings: HttpSettings) -> type[H11Protocol]:
-    """uvicorn's protocol, which bounds neither connections nor the time for a request's head."""
+    """uvicorn's protocol with limits on connections and on the time to send a request's head."""
 
     class _Protocol(H11Protocol):
         _head_timer: asyncio.TimerHandle | None = None
@@ -74,10 +75,10 @@ def make_protocol(settings: HttpSettings) -> type[H11Protocol]:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn within a server that has other things to do.
+    """uvicorn inside a server that handles its own signals.
 
-    Signals are left to the process: uvicorn's handlers would end the loop before the log is safe.
-    Its main loop would wake up ten times a second, in a server that is to be idle when it is.
+    uvicorn's signal handlers would end the loop before the log is safe, and its main loop would
+    wake an idle server ten times a second.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -97,13 +98,13 @@ class _Uvicorn(uvicorn.Server):
         await self._stopping.wait()
 
     def stop(self) -> None:
-        """Let ``serve`` return, without waiting for clients."""
+        """Make ``serve`` return without waiting for clients."""
         self.should_exit = self.force_exit = True
         self._stopping.set()
 
 
 class HttpServer:
-    """Serves the probes. ``is_ready`` is asked on every `/readyz`."""
+    """The HTTP server. ``is_ready`` is called for every `/readyz`."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class HttpServer:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listens; port 0 takes a free one. The port bound. Raises ``OSError`` where it cannot."""
+        """Listen; return the bound port (port 0: any free one). Raises ``OSError``."""
         listening = _listen(host, port, self._settings.backlog)
         bound: int = listening.getsockname()[1]
         config = uvicorn.Config(
@@ -141,14 +142,14 @@ class HttpServer:
         return bound
 
     async def stop(self) -> None:
-        """Closes connections and the listener."""
+        """Close all connections and the listener."""
         if self._server is None or self._task is None:
             return
         self._server.stop()
         await self._task
 
     def make_app(self) -> Starlette:
-        """The application, without a server around it."""
+        """The ASGI application, without a server."""
         return Starlette(
             routes=[
                 Route("/livez", self._livez),

@@ -1,4 +1,4 @@
-"""Addresses to listen at: whether one is free, and what is said where it is not."""
+"""Checks whether listen addresses are free, and explains failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cli.settings import Address
 
 
 def check_free_address(address: Address) -> None:
-    """Raises ``OSError`` where nobody could listen there at this moment."""
+    """Raise ``OSError`` if a listener could not bind to the address now."""
     found = socket.getaddrinfo(
         address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -26,7 +26,7 @@ def compute_listen_error(name: str, address: Address, error: OSError) -> Command
     reason = error.strerror or str(error)
     in_use = "in use" in str(error).lower()
     code = ExitCode.PRECONDITION if in_use else ExitCode.FAILED
-    hint = f"stop what uses it, or give another --listen.{name}" if in_use else reason
+    hint = f"stop what uses it, or set another --listen.{name}" if in_use else reason
     return CommandError(
         f"cannot listen on {address} for listen.{name}"
         + (f": the port is in use; {hint}" if in_use else f": {hint}"),

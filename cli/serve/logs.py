@@ -1,7 +1,7 @@
-"""Messages on standard error: JSON, one object a line, or text for people.
+"""Logging to standard error: JSON, one object per line, or text for people.
 
-The fields are `ts`, `level` and `event`, and what belongs to the event. Messages of libraries go
-the same way.
+The fields are `ts`, `level` and `event`, followed by the fields of the event. Messages of libraries
+are formatted the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 
 
 def configure_logging(form: str, level: str) -> None:
-    """Sets up structlog and the standard library's logging; ``form`` is auto, json or text."""
+    """Configure structlog and the standard library's logging; ``form`` is auto, json or text."""
     is_text = form == "text" or (form == "auto" and sys.stderr.isatty())
     number = logging.getLevelNamesMapping()[level.upper()]
     few_tracebacks = FewTracebacks(time.monotonic)
@@ -60,10 +60,10 @@ def configure_logging(form: str, level: str) -> None:
 
 
 class FewTracebacks:
-    """A processor that leaves out the traceback of what was logged with one a moment ago.
+    """A processor that drops repeated tracebacks of the same message within an interval.
 
-    A client can have the same bug shown as often as it likes; the line itself stays, with how many
-    tracebacks were left out when the next one is shown.
+    A client can trigger the same bug as often as it likes. The message itself is still logged; the
+    next traceback comes with the number of those that were dropped.
     """
 
     def __init__(self, time: Callable[[], float], interval_s: float = 1.0) -> None:
@@ -105,7 +105,7 @@ _FIRST = ("ts", "level", "event")
 
 
 def put_first(logger: Any, method: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
-    """A processor that puts what every message has in front, where people look for it."""
+    """A processor that moves the fields common to all messages to the front."""
     return {name: event.pop(name) for name in _FIRST if name in event} | dict(event)
 
 

@@ -1,4 +1,4 @@
-"""Measures how late the event loop is: what holds it up, holds every client up."""
+"""Measures the lag of the event loop: what blocks the loop delays every client."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import asyncio
 from coordinator.runtime.loop.stats import Histogram
 
 INTERVAL_S = 1.0
-"""Rarely, for an idle server is to stay idle."""
+"""Long, so that an idle server stays idle."""
 
 
 class LoopLag:
-    """Sets a timer again and again and counts by how much it was late."""
+    """Sets a timer periodically and records how late it fires."""
 
     def __init__(self) -> None:
         self.histogram = Histogram()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begins on the running loop."""
+        """Start on the running loop."""
         loop = asyncio.get_running_loop()
         self._arm(loop)
 
     def stop(self) -> None:
-        """Sets no more timers."""
+        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,9 +1,9 @@
-"""What `/metrics` says: a snapshot of the running server, as Prometheus' text.
+"""Renders `/metrics`: a snapshot of the running server, in Prometheus' text format.
 
-The snapshot (``cli.serve.snapshot``) is taken on the loop, for the state changes there; the text is
-made of it in a thread.
-Series follow the state, so that those of a group which is gone are gone too. No series carries a
-member or client id.
+The snapshot (``cli.serve.snapshot``) is taken on the event loop, where the state changes; the text
+is rendered in a thread.
+Series follow the state: when a group is deleted, so are its series. No series has a member or
+client id as a label.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from cli.serve.snapshot import GroupFigures, HistogramFigures, Snapshot
 from coordinator.runtime.loop.stats import Histogram
 
 FENCES = frozenset({"FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"})
-"""Error answers that tell a member that it is not what it believes."""
+"""Errors that fence a member: its id or epoch is no longer valid."""
 
 
 def compute_folder_bytes(folder: Path) -> int:
-    """The size of all files below a folder; files that go meanwhile count as nothing."""
+    """The total size of the files in a folder; files deleted meanwhile count as 0."""
     total = 0
     for path in folder.rglob("*"):
         try:
@@ -35,10 +35,10 @@ def compute_folder_bytes(folder: Path) -> int:
 
 
 class SnapshotCollector(Collector):
-    """Metric families of one snapshot.
+    """The metric families of one snapshot.
 
-    ``groups_max`` bounds the groups that have series of their own; beyond it only the first do,
-    and ``muster_metrics_groups_omitted`` says how many do not.
+    Only the first ``groups_max`` groups have series of their own; the metric
+    ``muster_metrics_groups_omitted`` counts the others.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class SnapshotCollector(Collector):
         info = GaugeMetricFamily("muster_build_info", "The version.", labels=["version"])
         info.add_metric([self._version], 1)
         yield info
-        yield _gauge("muster_ready", "Whether commands are served.", int(snapshot.is_ready))
-        yield _gauge("muster_topics", "Topics.", snapshot.topics)
+        yield _gauge("muster_ready", "Whether the server serves commands.", int(snapshot.is_ready))
+        yield _gauge("muster_topics", "Number of topics.", snapshot.topics)
         yield _gauge("muster_topic_partitions", "Partitions of all topics.", snapshot.partitions)
         yield _histogram(
             "muster_loop_lag_seconds",
@@ -77,7 +77,7 @@ class SnapshotCollector(Collector):
         )
         yield _counter(
             "muster_stalled_seconds",
-            "Time by which deadlines were moved, for the server itself had stood still.",
+            "Total time by which deadlines were extended because the server itself had stalled.",
             snapshot.counters["stalled_ms"] / 1000,
         )
 
@@ -91,13 +91,13 @@ class SnapshotCollector(Collector):
         yield _gauge("muster_members", "Members of all groups.", members)
         yield _gauge(
             "muster_members_unconverged",
-            "Members that have not reached the target assignment of their group.",
+            "Members that have not reached their group's target assignment.",
             sum(group.unconverged for group in groups),
         )
         shown = sorted(groups)[: self._groups_max]
         yield _gauge(
             "muster_metrics_groups_omitted",
-            "Groups without series of their own: see metrics.groups.max.",
+            "Groups without their own series (metrics.groups.max).",
             len(groups) - len(shown),
         )
         yield from _collect_each_group(shown)
@@ -107,15 +107,17 @@ class SnapshotCollector(Collector):
         counters = snapshot.counters
         yield _counter(
             "muster_rebalances",
-            "Changes of a group that call for a new target assignment (group epochs).",
+            "Group epoch bumps: changes of a group that need a new target assignment.",
             counters["group_epoch_bumps"],
         )
         yield _counter(
-            "muster_target_assignments", "Target assignments.", counters["targets_installed"]
+            "muster_target_assignments",
+            "Target assignments installed.",
+            counters["targets_installed"],
         )
         yield _histogram(
             "muster_assignor_seconds",
-            "How long computing a target assignment took.",
+            "Time to compute a target assignment.",
             snapshot.assignor_seconds,
         )
         yield _labelled(
@@ -125,16 +127,16 @@ class SnapshotCollector(Collector):
             snapshot.assignor_failures,
         )
         yield _labelled("muster_commands", "Commands handled.", "command", snapshot.commands)
-        yield _labelled("muster_errors", "Error answers.", "error", snapshot.errors)
+        yield _labelled("muster_errors", "Error responses.", "error", snapshot.errors)
         yield _labelled(
             "muster_fences",
-            "Error answers that tell a member that it is not what it believes.",
+            "Error responses that fence a member: its id or epoch is no longer valid.",
             "error",
             {name: count for name, count in snapshot.errors.items() if name in FENCES},
         )
         yield _labelled(
             "muster_members_expired",
-            "Members removed by a deadline.",
+            "Members removed because a timeout expired.",
             "deadline",
             snapshot.members_expired,
         )
@@ -143,85 +145,89 @@ class SnapshotCollector(Collector):
         )
         yield _counter(
             "muster_offsets_expired",
-            "Offsets removed for they were past their retention.",
+            "Offsets deleted after their retention time.",
             counters["offsets_expired"],
         )
         yield _counter(
             "muster_groups_expired",
-            "Groups removed for they were empty and had no offsets left.",
+            "Groups deleted because they were empty and had no offsets.",
             counters["groups_expired"],
         )
         yield _counter(
             "muster_transactions_timed_out",
-            "Transactions aborted for nobody had ended them.",
+            "Transactions aborted by their timeout.",
             counters["transactions_timed_out"],
         )
         yield _gauge(
             "muster_kafka_connections",
-            "Clients connected on the Kafka wire.",
+            "Open Kafka connections.",
             snapshot.kafka_connections,
         )
         yield _labelled(
             "muster_kafka_connections_refused",
-            "Connections refused or ended for what they sent.",
+            "Kafka connections refused, or closed because of what they sent.",
             "reason",
             snapshot.kafka_refusals,
         )
 
     def _collect_log(self) -> Iterator[Metric]:
         counters = self._snapshot.counters
-        yield _counter("muster_log_records_written", "Records.", counters["records_written"])
-        yield _counter("muster_log_written_bytes", "Bytes of batches.", counters["bytes_written"])
+        yield _counter(
+            "muster_log_records_written", "Records written.", counters["records_written"]
+        )
+        yield _counter("muster_log_written_bytes", "Bytes written.", counters["bytes_written"])
         yield _counter("muster_log_flushes", "Syncs of the log.", counters["flushes"])
         yield _histogram(
             "muster_log_flush_seconds",
-            "How long a sync of the log took.",
+            "Time to sync the log.",
             self._snapshot.flush_seconds,
         )
         yield _counter(
             "muster_log_writes_refused",
-            "Commands refused for want of space.",
+            "Commands rejected because the disk was nearly full.",
             counters["writes_refused"],
         )
         yield _gauge(
             "muster_log_replay_seconds",
-            "How long loading the groups took at the start.",
+            "Time to load the groups at startup.",
             counters["load_seconds"],
         )
         yield _gauge(
             "muster_log_replayed_records",
-            "Records of groups that were loaded at the start.",
+            "Records loaded at startup.",
             counters["records_loaded"],
         )
         yield _gauge(
             "muster_log_history_bytes",
-            "Bytes of the batches from the history start of each partition on.",
+            "Size of the complete log, from the history start of each partition.",
             counters["history_bytes"],
         )
         yield _gauge(
             "muster_log_history_age_seconds",
-            "How old the oldest batch of the history is.",
+            "Age of the oldest batch of the complete log.",
             counters["history_age_ms"] / 1000,
         )
         yield _counter(
             "muster_log_history_trimmed_bytes",
-            "Bytes of batches that left the history.",
+            "Bytes of batches trimmed from the complete log.",
             counters["history_trimmed_bytes"],
         )
         yield _gauge(
             "muster_log_history_partitions_left",
-            "Partitions of the log that cannot be trimmed any more.",
+            "Log partitions that can no longer be trimmed.",
             counters["history_partitions_left"],
         )
-        sizes = GaugeMetricFamily("muster_data_bytes", "Bytes in the data folder.", labels=["part"])
+        sizes = GaugeMetricFamily("muster_data_bytes", "Size of the data folder.", labels=["part"])
         for part, size in sorted(self._folder_bytes.items()):
             sizes.add_metric([part], size)
         yield sizes
-        yield _gauge("muster_data_free_bytes", "Free space beside the data.", self._free_bytes)
+        yield _gauge(
+            "muster_data_free_bytes", "Free space on the data folder's disk.", self._free_bytes
+        )
 
 
 def make_registry(collector: Collector) -> CollectorRegistry:
-    """A registry of a collector, and of what is known of the process."""
+    """A registry with a collector and the metrics of the process."""
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -231,10 +237,14 @@ def make_registry(collector: Collector) -> CollectorRegistry:
 
 def _collect_each_group(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
     families = (
-        ("muster_group_members", "Members.", "members"),
-        ("muster_group_members_unconverged", "Members short of the target.", "unconverged"),
-        ("muster_group_epoch", "The group epoch.", "group_epoch"),
-        ("muster_group_assignment_epoch", "The epoch of the target.", "assignment_epoch"),
+        ("muster_group_members", "Members of the group.", "members"),
+        (
+            "muster_group_members_unconverged",
+            "Members that have not reached the target assignment.",
+            "unconverged",
+        ),
+        ("muster_group_epoch", "Group epoch.", "group_epoch"),
+        ("muster_group_assignment_epoch", "Target assignment epoch.", "assignment_epoch"),
     )
     for name, text, attribute in families:
         family = GaugeMetricFamily(name, text, labels=["group"])

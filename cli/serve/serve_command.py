@@ -1,4 +1,4 @@
-"""`muster serve`, the command; what it runs is in `cli.serve.serving`."""
+"""The command `muster serve`; `cli.serve.serving` runs the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.options import ConfigOption, resolve_settings
 from cli.topic_spec import TopicSpecError, merge_topics, parse_topic, read_topics_file
 
 SERVE_EPILOG = (
-    "Every setting is a flag as well: --data-dir DIR, --listen.kafka HOST:PORT (127.0.0.1:9092), "
+    "Every setting is also a flag: --data-dir DIR, --listen.kafka HOST:PORT (127.0.0.1:9092), "
     "--listen.grpc HOST:PORT (127.0.0.1:50051), --listen.http HOST:PORT (127.0.0.1:8080), "
     "--advertised.kafka HOST:PORT, --allow-unauthenticated, "
     "--group.consumer.session.timeout.ms 45000, and so on: `muster config show` lists them."
@@ -29,12 +29,12 @@ def serve(
         typer.Option(
             "--topic",
             metavar="NAME=PARTITIONS",
-            help="A topic that is to be there; made, or grown, if it is not. Repeatable.",
+            help="Create this topic, or add partitions to it, before serving. Repeatable.",
         ),
     ] = None,
     topics: Annotated[
         Path | None,
-        typer.Option("--topics", metavar="FILE", help="Such topics in YAML: `orders: 12`."),
+        typer.Option("--topics", metavar="FILE", help="The same from a YAML file: `orders: 12`."),
     ] = None,
 ) -> None:
     """Run the server until SIGTERM."""
@@ -45,10 +45,10 @@ def serve(
     except TopicSpecError as error:
         raise CommandError(str(error), ExitCode.USAGE) from error
 
-    # kio imports Hypothesis where it is installed, which makes the start slower and leaves a
-    # folder in the working directory.
+    # kio imports Hypothesis if it is installed, which slows down the start and leaves a folder
+    # in the working directory.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
-    # numpy's BLAS keeps a thread for each core spinning, for nothing that a coordinator computes.
+    # numpy's BLAS keeps a spinning thread per core, which a coordinator has no use for.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     from cli.serve.serving import run_serve

@@ -1,4 +1,4 @@
-"""The server put together: the store, the runtime, the topics and the doors, and their order."""
+"""Assembles the server: the store, the runtime, the topics and the listeners, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cli.errors import CommandError, ExitCode
 from cli.serve.allocator import FreeMemory
 from cli.serve.collector import hold_collector, settle_collector
 from cli.serve.descriptors import (
-    Doors,
+    ConnectionLimits,
     TooFewDescriptors,
     compute_needed,
     compute_plan,
@@ -28,7 +28,7 @@ from cli.serve.descriptors import (
     load_codecs,
     raise_limit,
 )
-from cli.serve.disk_room import DiskRoom
+from cli.serve.disk_space import DiskSpace
 from cli.serve.http import HttpServer, HttpSettings
 from cli.serve.listening import check_free_address, compute_listen_error
 from cli.serve.loop_lag import LoopLag
@@ -36,7 +36,7 @@ from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_regi
 from cli.serve.snapshot import compute_snapshot
 from cli.serve.topics_asked import change_name, compute_topic_changes
 from cli.settings import Address, Resolved
-from cli.settings.rooms import compute_room
+from cli.settings.settings_objects import compute_settings_object
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
@@ -63,28 +63,28 @@ from storage.transfer.backup import remove_checkpoint
 log = structlog.get_logger("muster.serve")
 
 
-class Door(Protocol):
-    """What listens."""
+class Listener(Protocol):
+    """A listener."""
 
     async def start(self, host: str, port: int) -> int:
-        """The port bound. Raises ``OSError``."""
+        """Listen; return the bound port. Raises ``OSError``."""
 
 
 class Service:
-    """One server. `start`, `finish_start`, `stop`; each once. Errors are ``CommandError``."""
+    """One server. Call `start`, `finish_start` and `stop` once each. Raises ``CommandError``."""
 
     # More than 15 attributes: the settings of each part, and each part, `None` until it is made.
 
     def __init__(self, resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool):
-        """``names_topics``: the user has said which topics there are to be, be it none."""
+        """``names_topics``: the user gave a list of topics, possibly an empty one."""
         self._resolved = resolved
         self._specs = specs
         self._names_topics = names_topics
-        # Rooms that find their settings wrong say so before anything is opened.
-        self._coordinator_settings = compute_room(CoordinatorSettings, resolved)
-        self._topic_settings = compute_room(TopicSettings, resolved)
-        self._gateway_settings = compute_room(GatewaySettings, resolved)
-        self._grpc_settings = compute_room(GrpcSettings, resolved)
+        # Check the settings of all parts before anything is opened.
+        self._coordinator_settings = compute_settings_object(CoordinatorSettings, resolved)
+        self._topic_settings = compute_settings_object(TopicSettings, resolved)
+        self._gateway_settings = compute_settings_object(GatewaySettings, resolved)
+        self._grpc_settings = compute_settings_object(GrpcSettings, resolved)
         self._http_settings = HttpSettings(
             resolved.integer("http.connections.max"), resolved.integer("http.request.timeout.ms")
         )
@@ -92,7 +92,7 @@ class Service:
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
         self._authorizer = AllowAll()
-        self._disk_room: DiskRoom | None = None
+        self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
         self._topics: LocalTopics | None = None
@@ -109,20 +109,20 @@ class Service:
     # ------------------------------------------------------------------------------- starting
 
     async def start(self) -> None:
-        """Opens the store, begins to load the groups, sees to the topics, and listens."""
+        """Open the store, start loading groups, create or grow the given topics, and listen."""
         self._began_at = time.monotonic()
         if not self.folder.path.exists():
-            # A port that is taken must not leave a new folder behind.
+            # If a port is in use, do not leave a new folder behind.
             self._check_addresses()
         self._share_descriptors()
         self.folder.prepare()
-        self._disk_room = await asyncio.to_thread(self._prepare_disk)
+        self._disk_space = await asyncio.to_thread(self._prepare_disk)
         self._store = self._open_store()
         self.folder.remove_endpoints()
         self._runtime = Runtime(
             self._store,
             self._coordinator_settings,
-            free_bytes=self._disk_room.free_bytes,
+            free_bytes=self._disk_space.free_bytes,
             authorizer=self._authorizer,
             assignors=self._load_assignors(),
             on_failure=end_process,
@@ -147,7 +147,7 @@ class Service:
         )
 
     async def finish_start(self) -> None:
-        """Waits until all groups are loaded; those that are were served before."""
+        """Wait until all groups are loaded. Groups are served as soon as each is loaded."""
         assert self._runtime is not None
         try:
             await self._runtime.loaded()
@@ -174,27 +174,27 @@ class Service:
                 raise compute_listen_error(name, asked, error) from error
 
     def _share_descriptors(self) -> None:
-        """Raises the limit of open files, or lowers what the doors take."""
+        """Raise the limit of open files, or lower the limits of the listeners."""
         load_codecs()
         topics, kafka, grpc = self._topic_settings, self._gateway_settings, self._grpc_settings
-        asked = Doors(
+        asked = ConnectionLimits(
             kafka.max_connections, grpc.grpc_connections_max, self._http_settings.connections_max
         )
         files = topics.gateway_topics_open_files
         limit = raise_limit(compute_needed(asked, files))
         try:
-            doors, files, self._backlog, accepted = compute_plan(limit, asked, files)
+            limits, files, self._backlog, accepted = compute_plan(limit, asked, files)
         except TooFewDescriptors as error:
             raise CommandError(str(error)) from error
-        lowered = describe_lowered(limit, asked, doors)
+        lowered = describe_lowered(limit, asked, limits)
         if lowered is not None:
             log.warning("connections_lowered", cause=lowered)
         self._topic_settings = replace(topics, gateway_topics_open_files=files)
-        self._gateway_settings = replace(kafka, max_connections=doors.kafka)
-        self._grpc_settings = replace(grpc, grpc_connections_max=doors.grpc)
+        self._gateway_settings = replace(kafka, max_connections=limits.kafka)
+        self._grpc_settings = replace(grpc, grpc_connections_max=limits.grpc)
         self._http_settings = replace(
             self._http_settings,
-            connections_max=doors.http,
+            connections_max=limits.http,
             backlog=self._backlog,
             accepted=accepted,
         )
@@ -205,15 +205,15 @@ class Service:
         except AssignorNotFound as error:
             raise CommandError(str(error)) from error
 
-    def _prepare_disk(self) -> DiskRoom:
+    def _prepare_disk(self) -> DiskSpace:
         reserve_bytes = self._resolved.integer("log.reserve.bytes")
         min_free_bytes = self._resolved.integer("log.min.free.bytes")
         try:
-            room = DiskRoom(self.folder.reserve, reserve_bytes, min_free_bytes)
-            room.prepare()
+            space = DiskSpace(self.folder.reserve, reserve_bytes, min_free_bytes)
+            space.prepare()
         except OSError as error:
             raise CommandError(f"{self.folder.reserve} cannot be used: {error}") from error
-        return room
+        return space
 
     def _open_store(self) -> LogStore:
         partitions = self._resolved.integer("offsets.topic.num.partitions")
@@ -228,7 +228,7 @@ class Service:
                 "setting_ignored",
                 setting="offsets.topic.num.partitions",
                 value=partitions,
-                cause=f"the data folder was made with {store.partitions}, which stays",
+                cause=f"the data folder was created with {store.partitions}, which cannot change",
             )
         return store
 
@@ -249,12 +249,12 @@ class Service:
         return topics
 
     async def _change_topics(self, runtime: Runtime) -> None:
-        """Adds the topics asked for and grows those that are too small; all of them, or none."""
+        """Create the given topics and grow those that have too few partitions."""
         image = runtime.image
         changes = compute_topic_changes(image, self._specs)
         if self._names_topics:
             for name in sorted(image.by_name.keys() - {spec.name for spec in self._specs}):
-                log.warning("topic_kept", topic=name, cause="it is not among the topics asked for")
+                log.warning("topic_kept", topic=name, cause="it is not in the given list of topics")
         for change in changes:
             try:
                 await runtime.call(change)
@@ -275,16 +275,16 @@ class Service:
         self._http = HttpServer(
             self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
         )
-        doors: tuple[tuple[str, Door], ...] = (
+        listeners: tuple[tuple[str, Listener], ...] = (
             ("kafka", self._kafka),
             ("grpc", self._grpc),
             ("http", self._http),
         )
-        for name, door in doors:
+        for name, listener in listeners:
             asked = self._resolved.values[f"listen.{name}"]
             assert isinstance(asked, Address)
             try:
-                bound = await door.start(asked.host, asked.port)
+                bound = await listener.start(asked.host, asked.port)
             except OSError as error:
                 raise compute_listen_error(name, asked, error) from error
             self.addresses[name] = Address(asked.host, bound)
@@ -309,16 +309,16 @@ class Service:
     # ------------------------------------------------------------------------------- stopping
 
     async def stop(self) -> None:
-        """Says that it is going, lets go of clients, flushes, closes. Parts never made are left."""
+        """Drain clients, flush and close. Skips parts that were never started."""
         self._is_draining = True
         grace_s = self._resolved.integer("shutdown.timeout.ms") / 1000
         if self._grpc is not None:
             await self._grpc.set_serving(False)
-        async with asyncio.TaskGroup() as doors:
+        async with asyncio.TaskGroup() as stopping:
             if self._kafka is not None:
-                doors.create_task(self._kafka.stop(grace_s))
+                stopping.create_task(self._kafka.stop(grace_s))
             if self._grpc is not None:
-                doors.create_task(self._grpc.stop(grace_s))
+                stopping.create_task(self._grpc.stop(grace_s))
         if self._history is not None:
             await self._history.stop()
         if self._runtime is not None:
@@ -336,9 +336,9 @@ class Service:
             await self._http.stop()
 
     # ------------------------------------------------------------------------------- watching
-
+    # ------------------------------------------------------------------------------- monitoring
     def is_ready(self) -> bool:
-        """Whether commands are served, and will be for a while."""
+        """Whether the server serves commands and is not stopping."""
         return not self._is_draining and self._runtime is not None and self._runtime.ready()
 
     def _compute_free_bytes(self) -> int:

@@ -22,17 +22,17 @@ log = structlog.get_logger("muster.serve")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SWITCH_INTERVAL_S: Final = 0.001
-"""How long another thread waits for the interpreter before the loop has to let go of it.
+"""How long a thread waits for the GIL before the event loop has to release it.
 
-The loop lets go for a moment in each turn, and what waits begins to count anew. With Python's 5 ms
-and turns of 3 the thread that syncs the log waited for as long as the loop had work: 0.6 s.
+The loop also releases it briefly in each iteration, which restarts the wait. With Python's 5 ms
+and iterations of 3 ms, the thread that syncs the log waited as long as the loop was busy: 0.6 s.
 """
 
 
 def run_serve(resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool) -> None:
-    """Serves until SIGTERM or SIGINT, and returns when everything is flushed and closed.
+    """Serve until SIGTERM or SIGINT; return when everything is flushed and closed.
 
-    A second signal ends the process at once. Raises ``CommandError`` where it cannot start.
+    A second signal ends the process at once. Raises ``CommandError`` if the server cannot start.
     """
     check_assertions()
     configure_logging(resolved.text("log.format"), resolved.text("log.level"))
@@ -48,10 +48,10 @@ def run_serve(resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: b
 
 
 def check_assertions() -> None:
-    """Raises ``CommandError`` under ``python -O``: what must never happen is asserted."""
+    """Raise ``CommandError`` under ``python -O``: the server relies on its assertions."""
     if sys.flags.optimize:
         raise CommandError(
-            "the server runs with assertions only: start it without -O and PYTHONOPTIMIZE",
+            "the server needs Python's assertions: start it without -O and PYTHONOPTIMIZE",
             ExitCode.USAGE,
         )
 
@@ -70,7 +70,7 @@ async def _serve(service: Service) -> None:
 
 
 async def _load_and_serve(service: Service, stopping: asyncio.Event) -> None:
-    """Until a signal, or until the loading fails. Raises what it fails with."""
+    """Wait for a signal, or for loading to fail. Raises the error of loading."""
     loading = asyncio.create_task(service.finish_start())
     waiting = asyncio.create_task(stopping.wait())
     try:

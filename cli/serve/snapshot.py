@@ -1,4 +1,4 @@
-"""The numbers of the running server at one moment, copied on the loop for `/metrics`."""
+"""A snapshot of the running server's figures for `/metrics`, taken on the event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from model.topics import TopicImage
 
 
 class GroupFigures(NamedTuple):
-    """A consumer group, or a classic one, whose generation is its epoch, in numbers."""
+    """Figures of a consumer group, or of a classic group, whose epoch is its generation."""
 
     group_id: str
     state: str
@@ -28,7 +28,7 @@ class GroupFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistogramFigures:
-    """A histogram at one moment: counts of each bucket, not yet added up."""
+    """A histogram at one moment; counts are per bucket, not cumulative."""
 
     counts: tuple[int, ...]
     sum_s: float
@@ -36,7 +36,7 @@ class HistogramFigures:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The server at one moment. ``counters`` are the plain numbers of ``Stats``."""
+    """The server at one moment. ``counters`` are the plain counters of ``Stats``."""
 
     is_ready: bool
     groups: tuple[GroupFigures, ...]
@@ -76,8 +76,8 @@ _PLAIN_COUNTERS = (
 )
 
 
-class Door(Protocol):
-    """What the Kafka wire says of its connections."""
+class KafkaFigures(Protocol):
+    """The Kafka listener's figures about its connections."""
 
     @property
     def connections(self) -> int: ...
@@ -91,10 +91,10 @@ def compute_snapshot(
     image: TopicImage,
     stats: Stats,
     loop_lag: Histogram,
-    kafka: Door,
+    kafka: KafkaFigures,
     is_ready: bool,
 ) -> Snapshot:
-    """Copies what the metrics need; called on the loop."""
+    """Copy what the metrics need; called on the event loop."""
     figures: list[GroupFigures] = []
     others = Counter({("consumer", state.value): 0 for state in ConsumerGroupState})
     for shard in shards:
@@ -127,9 +127,9 @@ def compute_snapshot(
 
 
 def _count_other_groups(shard: Shard) -> Counter[tuple[str, str]]:
-    """Groups by type and state, but for consumer groups. Offsets alone make a classic group."""
+    """Groups other than consumer groups by type and state; offsets alone make a classic group."""
     consumers, foreign = shard.consumer_groups, shard.foreign_groups
-    # Not those of the records alone: a group is written down when its rebalance is over.
+    # Include live groups: a classic group is only written when its rebalance completes.
     classic = shard.all_classic_groups()
     counts: Counter[tuple[str, str]] = Counter()
     for group_id, group in foreign.items():
@@ -157,7 +157,7 @@ def _compute_figures(group: ConsumerGroup) -> GroupFigures:
 
 
 def _compute_classic_figures(group: ClassicGroup) -> GroupFigures:
-    """Who has not joined, or not asked for its assignment, is short of what the group is at."""
+    """A member that still has to rejoin, or to sync, has not converged."""
     match group.state:
         case ClassicGroupState.PREPARING_REBALANCE:
             unconverged = len(group.members) - group.awaiting_joins

@@ -1,4 +1,4 @@
-"""The topics that a server is started with: what makes of those that are there those asked for."""
+"""Compares the topics that the server was started with to those that exist."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from model.topics import TopicImage
 
 
 def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list[TopicCommand]:
-    """What makes the topics that are there those asked for, nothing being taken away.
+    """The changes that create or grow topics as given; they never remove anything.
 
-    Raises ``CommandError`` where a topic has more partitions than it is asked for with.
+    Raises ``CommandError`` if a topic has more partitions than are given.
     """
     changes: list[TopicCommand] = []
     for spec in specs:
@@ -26,8 +26,8 @@ def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list
             changes.append(CreateTopic(INTERNAL, name, topic_id, spec.partitions))
         elif topic.partitions > spec.partitions:
             raise CommandError(
-                f"topic {name} has {topic.partitions} partitions and cannot shrink to "
-                f"{spec.partitions}: ask for {topic.partitions} or more, or delete it",
+                f"topic {name} has {topic.partitions} partitions and cannot be reduced to "
+                f"{spec.partitions}: give {topic.partitions} or more, or delete the topic",
                 ExitCode.PRECONDITION,
             )
         elif topic.partitions < spec.partitions:
@@ -38,6 +38,6 @@ def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list
 
 
 def change_name(change: TopicCommand) -> str:
-    """The topic that a change is about."""
+    """The name of the topic that a change is for."""
     assert isinstance(change, CreateTopic | GrowTopic | SetTopicRacks)
     return change.name

@@ -1,6 +1,6 @@
-"""Settings: one table of names, kinds, bounds and defaults, and where each value comes from.
+"""Settings: one table of names, kinds, bounds and defaults, and the sources of values.
 
-Flags stand over environment over file over default. The names are Kafka's where Kafka has one.
+A flag overrides the environment, which overrides the file. Names are Kafka's where Kafka has one.
 """
 
 from cli.settings.setting import Address, Kind, Scope, Setting, SettingsError, Value

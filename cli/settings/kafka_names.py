@@ -1,7 +1,7 @@
-"""Settings of Kafka's broker that have no meaning here: accepted, with one warning for all.
+"""Kafka broker settings that have no effect in Muster; one warning lists those that are set.
 
-The names are those of Kafka 4.3 and, so that an older ``server.properties`` is accepted too, those
-that brokers before 4.0 had.
+The names are those of Kafka 4.3 and of brokers before 4.0, so that an older ``server.properties``
+is accepted too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 _PREFIXES: Final = ("listener.name.", "config.providers.", "rlmm.config.", "rsm.config.")
-"""What follows these is chosen by the user or by a plug-in."""
+"""Prefixes whose remainder the user or a plug-in chooses."""
 
 _TEXT: Final = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
@@ -170,5 +170,5 @@ _NAMES: Final = frozenset(_TEXT.split())
 
 
 def is_kafka_name(name: str) -> bool:
-    """Whether a Kafka broker has a setting of that name which Muster has no use for."""
+    """Whether ``name`` is a Kafka broker setting that has no effect in Muster."""
     return name in _NAMES or name.startswith(_PREFIXES)

@@ -1,4 +1,4 @@
-"""Reads Java's ``.properties`` format, in which Kafka's ``server.properties`` is written."""
+"""Reads Java's ``.properties`` format, the format of Kafka's ``server.properties``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """A key and its value, and the number of the line on which it begins."""
+    """A key, its value, and the number of the line on which it begins."""
 
     key: str
     value: str
@@ -18,21 +18,21 @@ class Property(NamedTuple):
 
 
 class PropertiesError(ValueError):
-    """The text is not in the format; the message says where."""
+    """The text is not valid ``.properties``; the message names the line."""
 
 
 def parse_properties(text: str) -> list[Property]:
-    """The properties of a text, in its order; a key may occur twice.
+    """Parse a text into its properties, in order; a key may occur twice.
 
-    By ``java.util.Properties.load``: comments with ``#`` and ``!``, continuation lines,
+    Follows ``java.util.Properties.load``: comments with ``#`` and ``!``, continuation lines,
     separators ``=``, ``:`` and blanks, escapes with a backslash. Raises ``PropertiesError`` for a
-    ``\\u`` without four hexadecimal digits, the one thing that Java refuses.
+    ``\\u`` without four hexadecimal digits, the only input that Java rejects.
     """
     return [_parse_line(line, number) for number, line in _logical_lines(text)]
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations, without comments and without leading blanks."""
+    """Join continuation lines; drop comments and leading blanks."""
     pending, start = "", 0
     for number, natural in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = natural.lstrip(_BLANKS)
@@ -42,7 +42,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         pending += line
         if _ends_open(pending):
             pending = pending[:-1]
-            # A comment sign that continues a line is text, also after an empty first part.
+            # In a continuation, `#` and `!` are text, even if the first part is empty.
             pending = pending or " "
             continue
         yield start, pending.lstrip(_BLANKS)
@@ -52,7 +52,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _ends_open(line: str) -> bool:
-    """Whether an odd number of backslashes ends the line."""
+    """Whether the line ends with an odd number of backslashes, so that the next continues it."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

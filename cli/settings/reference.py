@@ -1,4 +1,4 @@
-"""The text of docs/settings.md, from the table; ``make docs`` writes it."""
+"""Generates docs/settings.md from the table of settings; ``make docs`` runs it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from model.configs.group_configs import GROUP_CONFIGS, GroupConfig
 _HEAD = """\
 # Settings
 
-This page is generated from the table in `cli/settings/table.py`: `make docs` writes it anew.
+This page is generated from the table in `cli/settings/table.py` by `make docs`.
 
-A value comes from, the first that has one: a flag of `muster serve`, the environment, the file
-given with `--config`, the default. `muster config show --origin` prints every value and where it
-comes from.
+The sources of a value, first one wins: a flag of `muster serve`, the environment, the file given
+with `--config`, the default. `muster config show --origin` prints every value and its source.
 
 - **Flag**: `--` and the name, with dots or with dashes: `--data.dir DIR`, `--data-dir=DIR`. A
   boolean needs no value: `--allow-unauthenticated`.
-- **Environment**: `MUSTER_` and the name in capitals, `_` for `.`:
-  `MUSTER_GROUP_CONSUMER_SESSION_TIMEOUT_MS=50000`. The file may be given as `MUSTER_CONFIG`.
-- **File**: `.properties` as Kafka reads them, so that a `server.properties` of Kafka can be given,
-  or TOML with quoted names: `"group.consumer.session.timeout.ms" = 50000`.
+- **Environment**: `MUSTER_` and the name in upper case, with `_` for `.`:
+  `MUSTER_GROUP_CONSUMER_SESSION_TIMEOUT_MS=50000`. `MUSTER_CONFIG` names the file.
+- **File**: `.properties` in Kafka's format (a `server.properties` of Kafka works), or TOML with
+  quoted names: `"group.consumer.session.timeout.ms" = 50000`.
 
-Names are Kafka's where Kafka has one (marked K). Settings of Kafka's broker that have no meaning
-here, such as `num.network.threads`, `log.dirs` or `listeners`, are accepted with one warning that
-lists them. Any other name is an error, with a suggestion. A value outside its bounds, or outside
-the `min` and `max` settings beside it, is an error when the server starts; so is a session timeout
-that is not above the heartbeat interval.
+Names are Kafka's where Kafka has the setting (marked K). Settings of Kafka's broker that have no
+effect here, such as `num.network.threads`, `log.dirs` or `listeners`, are accepted with one warning
+that lists them. Any other name is an error, with a suggestion. The server does not start if a value
+is outside its bounds, outside the `min` and `max` settings beside it, or if a session timeout is
+not above the heartbeat interval.
 
-The table is written by hand, and not with a settings library: names have Kafka's dots, every value
-knows the flag, the variable or the line of a file that it comes from, and a mistake in any of them
-is one line.
+The table is not built on a settings library: names have Kafka's dots, every value knows the flag,
+the variable or the line of a file that it comes from, and each mistake is reported in one line.
 """
 
 
@@ -42,14 +40,14 @@ def compute_reference() -> str:
 
 
 _GROUP_HEAD = """\
-## Of one group
+## Group configs
 
-Settings that a group may have of its own, in force at once: `muster config set --group GROUP`, or
-Kafka's `kafka-configs --entity-type groups`. A value must lie within the server's `min` and `max`
-settings; if these move later, it is clamped. Those of share and streams groups are kept, for such
-groups are not served. The last eight are Muster's own.
+Configs of a single group, in effect at once: `muster config set --group GROUP`, or Kafka's
+`kafka-configs --entity-type groups`. A value must lie within the server's `min` and `max` settings;
+if these change later, it is clamped. Muster does not serve share and streams groups, but keeps
+their configs. The last nine are Muster's own.
 
-| Setting | Kind | Default | Without it | Meaning |
+| Config | Kind | Default | If unset | Meaning |
 | --- | --- | --- | --- | --- |"""
 
 

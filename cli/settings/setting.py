@@ -1,4 +1,4 @@
-"""What a setting is: a name, a kind, bounds, a default, and how its text is read."""
+"""The type of a setting: name, kind, bounds, default, and how its text is parsed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG_MAX: Final = 2**63 - 1
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used; ``lines`` say what is wrong, one line for each mistake."""
+    """The settings are invalid; ``lines`` has one line for each mistake."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("; ".join(lines))
@@ -35,7 +35,7 @@ Value: TypeAlias = int | bool | str | tuple[str, ...] | Address | None
 
 
 class Kind(Enum):
-    """How the text of a value is read, as Kafka reads its own."""
+    """The type of a setting's value; texts are parsed as Kafka parses its own settings."""
 
     INT = "int"
     LONG = "long"
@@ -46,23 +46,23 @@ class Kind(Enum):
 
 
 class Scope(Enum):
-    """What a setting is about: the chapters of docs/settings.md."""
+    """The sections of docs/settings.md."""
 
     SERVER = "The process"
     GROUP = "Groups and offsets"
     LOG = "The log"
     TOPICS = "Topics"
-    KAFKA = "The Kafka wire"
+    KAFKA = "The Kafka listener"
     GRPC = "gRPC"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. ``minimum`` and ``maximum`` bound numbers, ``choices`` bound texts.
+    """One setting. ``minimum`` and ``maximum`` bound numbers, ``choices`` lists the valid texts.
 
-    ``is_kafka`` says that Kafka has a setting of this name and meaning. ``aliases`` are other
-    spellings of choices; ``entry_points`` a group of entry points, whose names are choices too.
-    A default of ``None`` means none.
+    ``is_kafka``: Kafka has a setting with this name and meaning. ``aliases``: other spellings of
+    choices. ``entry_points``: an entry-point group whose names are also valid choices.
+    A default of ``None`` means that the setting is unset by default.
     """
 
     name: str
@@ -79,22 +79,22 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """Its flag; dots may be written as dashes."""
+        """The command-line flag; dots may be written as dashes."""
         return f"--{self.name}"
 
     @property
     def variable(self) -> str:
-        """Its environment variable."""
+        """The environment variable."""
         return compute_variable(self.name)
 
 
 def compute_variable(name: str) -> str:
-    """The environment variable of a setting: ``MUSTER_`` and the name in capitals."""
+    """The environment variable of a setting: ``MUSTER_`` and the name in upper case."""
     return "MUSTER_" + name.upper().replace(".", "_")
 
 
 def parse_value(setting: Setting, raw: object) -> Value:
-    """The value that a text, or a value of TOML, stands for. Raises ``ValueError`` with why."""
+    """Parse a text or a TOML value. Raises ``ValueError`` with the reason."""
     match setting.kind:
         case Kind.INT | Kind.LONG:
             return _parse_number(setting, raw)
@@ -111,7 +111,7 @@ def parse_value(setting: Setting, raw: object) -> Value:
 
 
 def render_value(value: Value) -> str:
-    """A value as it would be written in a ``.properties`` file; nothing for ``None``."""
+    """Render a value as in a ``.properties`` file; ``None`` is the empty text."""
     match value:
         case None:
             return ""
@@ -126,9 +126,11 @@ def render_value(value: Value) -> str:
 def _parse_number(setting: Setting, raw: object) -> int:
     number = _read_integer(raw)
     if number is None:
-        raise ValueError(f"{_show(raw)} is not a whole number")
+        raise ValueError(f"{_show(raw)} is not an integer")
     if not setting.minimum <= number <= setting.maximum:
-        raise ValueError(f"{number} is not within {setting.minimum} and {setting.maximum}")
+        raise ValueError(
+            f"{number} is out of range: must be between {setting.minimum} and {setting.maximum}"
+        )
     return number
 
 
@@ -154,12 +156,12 @@ def _parse_boolean(raw: object) -> bool:
 
 def _parse_string(setting: Setting, raw: object) -> str | None:
     if not isinstance(raw, str):
-        raise ValueError(f"{_show(raw)} is not a text")
+        raise ValueError(f"{_show(raw)} is not a string")
     text = raw.strip()
     if not text and setting.default is None:
         return None
     if not text:
-        raise ValueError("it is empty")
+        raise ValueError("must not be empty")
     return _check_choice(setting, text) if setting.choices else text
 
 
@@ -169,12 +171,12 @@ def _parse_list(setting: Setting, raw: object) -> tuple[str, ...]:
     elif isinstance(raw, list) and all(isinstance(item, str) for item in raw):
         items = [item.strip() for item in raw]
     else:
-        raise ValueError(f"{_show(raw)} is not a list of texts")
+        raise ValueError(f"{_show(raw)} is not a list of strings")
     if not items or not all(items):
-        raise ValueError("it is empty, or has an empty entry")
+        raise ValueError("must not be empty or have empty entries")
     checked = tuple(_check_choice(setting, item) if setting.choices else item for item in items)
     if len(set(checked)) < len(checked):
-        raise ValueError("it names something twice")
+        raise ValueError("must not contain duplicates")
     return checked
 
 
@@ -186,7 +188,7 @@ def _check_choice(setting: Setting, text: str) -> str:
     if setting.entry_points is not None:
         choices += tuple(sorted({e.name for e in entry_points(group=setting.entry_points)}))
     if choice not in choices:
-        raise ValueError(f"{text} is none of {', '.join(choices)}")
+        raise ValueError(f"{text} is not one of {', '.join(choices)}")
     return choice
 
 

@@ -1,4 +1,4 @@
-"""What must hold between settings, as Kafka's broker demands it when it starts."""
+"""Rules between settings, which Kafka's broker also checks when it starts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _LOOPBACK = ("localhost", "::1")
 
 
 def check_rules(values: Mapping[str, Value]) -> list[str]:
-    """What is wrong with the values together, one line for each mistake; nothing where it fits."""
+    """Check the values against each other; return one line for each mistake."""
     return [*_check_bounds(values), *_check_relations(values), *_check_listeners(values)]
 
 
 def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> dict[str, Value]:
-    """What settings that nobody has ``chosen`` become, so that a timeout needs no others beside it.
+    """Adjust settings that nobody has ``chosen``, so that a timeout can be set on its own.
 
-    Bounds make room for what is set within them, and a heartbeat interval goes below the session.
+    Bounds move to include a chosen value; the heartbeat interval is reduced to a third of a chosen
+    session timeout.
     """
     found = dict(values)
     session = _number(values, _SESSION)
@@ -36,7 +37,7 @@ def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> di
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server that listens there."""
+    """Whether only this machine can reach a server that listens on ``host``."""
     return host in _LOOPBACK or host.startswith("127.")
 
 
@@ -69,9 +70,9 @@ def _check_relations(values: Mapping[str, Value]) -> list[str]:
     if "classic" not in protocols:
         mistakes.append("group.coordinator.rebalance.protocols must contain classic")
     if _number(values, "grpc.page.size") > _number(values, "grpc.page.size.max"):
-        mistakes.append("grpc.page.size is above grpc.page.size.max")
+        mistakes.append("grpc.page.size must not be above grpc.page.size.max")
     if _number(values, "gateway.park.ms") > _number(values, "gateway.park.max.ms"):
-        mistakes.append("gateway.park.ms is above gateway.park.max.ms")
+        mistakes.append("gateway.park.ms must not be above gateway.park.max.ms")
     return mistakes
 
 
@@ -80,15 +81,15 @@ def _check_listeners(values: Mapping[str, Value]) -> list[str]:
     for name in ("listen.kafka", "listen.grpc", "listen.http"):
         address = values[name]
         if not isinstance(address, Address):
-            mistakes.append(f"{name} is empty: it needs HOST:PORT")
+            mistakes.append(f"{name} must not be empty: write HOST:PORT")
         elif not is_loopback(address.host) and not values["allow.unauthenticated"]:
             mistakes.append(
-                f"{name} ({address}): nobody is asked who they are yet; to listen on more than "
-                "127.0.0.1 all the same, add --allow-unauthenticated"
+                f"{name} ({address}): Muster does not authenticate clients; to listen on an "
+                "address other than loopback anyway, add --allow-unauthenticated"
             )
     advertised = values["advertised.kafka"]
     if isinstance(advertised, Address) and advertised.port == 0:
-        mistakes.append(f"advertised.kafka ({advertised}): nobody can connect to port 0")
+        mistakes.append(f"advertised.kafka ({advertised}): clients cannot connect to port 0")
     return mistakes
 
 

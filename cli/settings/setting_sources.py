@@ -1,4 +1,4 @@
-"""Where values come from: flags over environment over file over default."""
+"""Resolves settings from their sources: flag, then environment, then file, then default."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PREFIX = "MUSTER_"
 _NOT_SETTINGS = frozenset(
     compute_variable(name) for name in ("config", "server", "timeout", "require.peers")
 )
-"""Variables of Muster that are no settings of the server."""
+"""Environment variables of Muster that are not server settings."""
 
-# Kubernetes sets these in every pod for a service that is called muster.
+# Kubernetes sets these in every pod for a service named muster.
 _INJECTED = ("MUSTER_SERVICE_", "MUSTER_PORT_", "MUSTER_TEST_")
 
 
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """A name and a raw value, as some source has them."""
+    """A name and an unparsed value from one source."""
 
     name: str
     raw: object
@@ -43,9 +43,9 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The value of every setting, and where it comes from.
+    """The value of every setting and its origin.
 
-    ``warnings`` are lines for people: names that were accepted and mean nothing here.
+    ``warnings`` are lines for users: settings that were accepted but have no effect.
     """
 
     values: Mapping[str, Value]
@@ -53,13 +53,13 @@ class Resolved:
     warnings: tuple[str, ...] = ()
 
     def integer(self, name: str) -> int:
-        """The value of a setting that is a number."""
+        """The value of an integer setting."""
         value = self.values[name]
         assert isinstance(value, int), name
         return value
 
     def text(self, name: str) -> str:
-        """The value of a setting that is a text."""
+        """The value of a string setting."""
         value = self.values[name]
         assert isinstance(value, str), name
         return value
@@ -70,7 +70,7 @@ def resolve(
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Resolved:
-    """The settings that these sources give. Raises ``SettingsError`` with every mistake."""
+    """Resolve all settings from these sources. Raises ``SettingsError`` with every mistake."""
     mistakes: list[str] = []
     idle: list[str] = []
     values = {name: setting.default for name, setting in SETTINGS.items()}
@@ -94,7 +94,7 @@ def resolve(
     chosen = {name for name, origin in origins.items() if origin.source != "default"}
     for name, value in compute_followers(values, chosen).items():
         values[name] = value
-        origins[name] = Origin("default", "makes room for what was set")
+        origins[name] = Origin("default", "adjusted to the values that were set")
     broken = check_rules(values)
     if broken:
         raise SettingsError(broken)
@@ -102,10 +102,10 @@ def resolve(
 
 
 def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
-    """Settings that stand on a command line: ``--NAME VALUE`` or ``--NAME=VALUE``.
+    """Parse settings on a command line: ``--NAME VALUE`` or ``--NAME=VALUE``.
 
-    Dots of a name may be written as dashes, and a flag of a boolean may go without a value.
-    Raises ``SettingsError`` for what is no flag, or lacks its value.
+    Dots in a name may be written as dashes, and a boolean flag needs no value.
+    Raises ``SettingsError`` for an argument that is not a flag, or a flag without its value.
     """
     found: list[Assignment] = []
     rest = list(arguments)
@@ -131,7 +131,7 @@ def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
 
 
 def compute_name(flag: str) -> str:
-    """The name that a flag means, whose dots may be dashes."""
+    """The setting that a flag names; dashes may stand for dots."""
     return flag if flag in SETTINGS else flag.replace("-", ".")
 
 
@@ -156,7 +156,7 @@ def _read_environment(environment: Mapping[str, str]) -> Iterator[Assignment]:
 
 
 def read_file(path: Path) -> Iterator[Assignment]:
-    """The settings of a ``.properties`` or ``.toml`` file, in its order."""
+    """Read the settings of a ``.properties`` or ``.toml`` file, in order."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -167,14 +167,14 @@ def read_file(path: Path) -> Iterator[Assignment]:
         case ".toml":
             yield from _read_toml(path, content)
         case _:
-            raise SettingsError([f"{path}: write .properties or .toml at the end of its name"])
+            raise SettingsError([f"{path}: the file name must end in .properties or .toml"])
 
 
 def _read_properties(path: Path, content: bytes) -> Iterator[Assignment]:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        # What Java reads such a file as.
+        # Java reads .properties files as Latin-1.
         text = content.decode("latin-1")
     try:
         for key, value, line in parse_properties(text):
@@ -193,7 +193,7 @@ def _read_toml(path: Path, content: bytes) -> Iterator[Assignment]:
 
 
 def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
-    """Names and values; a dotted key that is not quoted is a table in TOML and means the same."""
+    """Yield names and values. TOML parses an unquoted dotted key as nested tables."""
     for key, raw in table.items():
         if isinstance(raw, dict):
             yield from _flatten(raw, f"{prefix}{key}.")
@@ -210,4 +210,4 @@ def _describe_unknown(name: str, origin: Origin) -> str:
 def _compute_warnings(idle: Sequence[str]) -> tuple[str, ...]:
     if not idle:
         return ()
-    return (f"these settings of Kafka have no effect here: {', '.join(sorted(set(idle)))}",)
+    return (f"these Kafka settings have no effect: {', '.join(sorted(set(idle)))}",)

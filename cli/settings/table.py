@@ -1,4 +1,4 @@
-"""The table of settings: every name that a flag, a variable or a file may use, and its default."""
+"""The table of settings: every name that a flag, a variable or a file may set, and its default."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from cli.settings.kafka_names import is_kafka_name
-from cli.settings.room_fields import of_room
 from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
+from cli.settings.setting_fields import of_field
 from cli.settings.table_doors import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from cli.settings.table_groups import GROUP_SETTINGS
 
@@ -18,58 +18,60 @@ _SERVER_SETTINGS = (
         Kind.STRING,
         "data",
         Scope.SERVER,
-        "The folder that everything durable is kept in; made where it is missing. One process at "
-        "a time has it.",
+        "Folder of all durable data; created if it is missing. Only one process can open it at a "
+        "time.",
     ),
     Setting(
         "listen.kafka",
         Kind.ADDRESS,
         Address("127.0.0.1", 9092),
         Scope.SERVER,
-        "Where the Kafka wire listens. Port 0 lets the system choose.",
+        "Address of the Kafka listener. With port 0 the system chooses a free port.",
     ),
     Setting(
         "listen.grpc",
         Kind.ADDRESS,
         Address("127.0.0.1", 50051),
         Scope.SERVER,
-        "Where gRPC listens.",
+        "Address of the gRPC listener.",
     ),
     Setting(
         "listen.http",
         Kind.ADDRESS,
         Address("127.0.0.1", 8080),
         Scope.SERVER,
-        "Where `/livez`, `/readyz`, `/metrics` and `/version` are served.",
+        "Address that serves `/livez`, `/readyz`, `/metrics` and `/version`.",
     ),
     Setting(
         "advertised.kafka",
         Kind.ADDRESS,
         None,
         Scope.SERVER,
-        "The address that Kafka clients are told to connect to; by default the one that they have "
-        "connected to.",
+        "Address that Metadata and FindCoordinator return to Kafka clients. By default, the "
+        "address that the client connected to.",
     ),
     Setting(
         "allow.unauthenticated",
         Kind.BOOLEAN,
         False,
         Scope.SERVER,
-        "Permits listening on other addresses than loopback although nobody is asked who they are.",
+        "Allows a listener on an address other than loopback even though clients do not "
+        "authenticate.",
     ),
     Setting(
         "shutdown.timeout.ms",
         Kind.INT,
         10_000,
         Scope.SERVER,
-        "How long SIGTERM waits for what is being answered before it closes connections.",
+        "How long the server waits for requests in flight after SIGTERM before it closes their "
+        "connections.",
     ),
     Setting(
         "http.connections.max",
         Kind.INT,
         256,
         Scope.SERVER,
-        "Connections to `listen.http` at a time.",
+        "The maximum number of open connections to `listen.http`.",
         minimum=1,
     ),
     Setting(
@@ -77,8 +79,8 @@ _SERVER_SETTINGS = (
         Kind.INT,
         10_000,
         Scope.SERVER,
-        "How long the head of a request over HTTP may take to arrive, and a connection to begin "
-        "one.",
+        "How long the head of an HTTP request may take to arrive; for the first request counted "
+        "from the connection.",
         minimum=1,
     ),
     Setting(
@@ -86,15 +88,15 @@ _SERVER_SETTINGS = (
         Kind.INT,
         10_000,
         Scope.SERVER,
-        "Groups that have series of their own in `/metrics`.",
+        "The maximum number of groups with series of their own in `/metrics`.",
     ),
     Setting(
         "log.format",
         Kind.STRING,
         "auto",
         Scope.SERVER,
-        "Form of the messages on standard error: `json`, one object a line, or `text`; `auto` is "
-        "text on a terminal.",
+        "Format of log messages on standard error: `json` (one object per line) or `text`. `auto` "
+        "is text on a terminal and JSON elsewhere.",
         choices=("auto", "json", "text"),
     ),
     Setting(
@@ -102,7 +104,7 @@ _SERVER_SETTINGS = (
         Kind.STRING,
         "info",
         Scope.SERVER,
-        "The least level of the messages.",
+        "The lowest level of messages that are logged.",
         choices=("debug", "info", "warning", "error"),
     ),
 )
@@ -114,17 +116,18 @@ _LOG_SETTINGS = (
         Kind.INT,
         50,
         Scope.LOG,
-        "Partitions of the log of groups and offsets. Fixed when the data folder is made.",
+        "Number of partitions of the log of groups and offsets. Fixed when the data folder is "
+        "created.",
         minimum=1,
         maximum=65_535,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "log.min.free.bytes",
         Kind.LONG,
         Scope.LOG,
-        "Below this much free space commands that would write are refused; heartbeats and reads "
-        "go on.",
+        "With less free disk space than this the server refuses commands that write; heartbeats "
+        "and reads continue.",
         maximum=LONG_MAX,
     ),
     Setting(
@@ -132,39 +135,41 @@ _LOG_SETTINGS = (
         Kind.LONG,
         64 * 1024 * 1024,
         Scope.LOG,
-        "Size of a file that keeps room on the disk back, and is given up when the disk is full. "
-        "0: none.",
+        "Size of a file that reserves disk space; the server deletes it when the disk is full. 0 "
+        "for no file.",
         maximum=LONG_MAX,
     ),
-    of_room(
+    of_field(
         "flush.records.max",
         Kind.INT,
         Scope.LOG,
-        "Records that one write to the store takes, as far as commands can be told apart.",
+        "The maximum number of records in one write to the store. The records of one command are "
+        "never split.",
         minimum=1,
     ),
-    of_room(
+    of_field(
         "log.history.ms",
         Kind.LONG,
         Scope.LOG,
-        "How long the log is kept whole; of what is older only what the state is made of stays. "
-        "It counts from when a batch was appended here.",
+        "How long the complete log is retained, counted from when each batch was appended to this "
+        "store. Older parts are compacted to the current state.",
         minimum=1,
         maximum=LONG_MAX,
     ),
-    of_room(
+    of_field(
         "log.history.bytes",
         Kind.LONG,
         Scope.LOG,
-        "How much of the log is kept whole, all partitions together; the oldest goes first.",
+        "The maximum size of the complete log, over all partitions. The oldest part is compacted "
+        "first.",
         minimum=1,
         maximum=LONG_MAX,
     ),
-    of_room(
+    of_field(
         "log.history.check.interval.ms",
         Kind.INT,
         Scope.LOG,
-        "How often the log is looked at for what is too old or too much.",
+        "How often the server checks the log for parts that are too old or too large.",
         minimum=1,
     ),
 )
@@ -179,15 +184,15 @@ _ALL = (
 )
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
-"""Every setting by its name, in the order of docs/settings.md."""
+"""Every setting by name, in the order of docs/settings.md."""
 
 
 def compute_suggestion(name: str) -> str | None:
-    """The setting whose name is most like one that does not exist; ``None`` where none is."""
+    """The setting whose name is most similar to an unknown name, or ``None``."""
     close = difflib.get_close_matches(name, SETTINGS, n=1, cutoff=0.7)
     return close[0] if close else None
 
 
 def has_no_meaning_here(name: str) -> bool:
-    """Whether it is a setting of Kafka's broker that Muster has no use for."""
+    """Whether ``name`` is a Kafka broker setting that has no effect in Muster."""
     return name not in SETTINGS and is_kafka_name(name)

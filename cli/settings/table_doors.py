@@ -1,233 +1,257 @@
-"""The part of the table about topics and the two doors."""
+"""The part of the table of settings for topics, the Kafka listener and the gRPC listener."""
 
 from __future__ import annotations
 
-from cli.settings.room_fields import of_room
 from cli.settings.setting import LONG_MAX, Kind, Scope, Setting
+from cli.settings.setting_fields import of_field
 
 _KIB = 1024
 _MIB = 1024 * 1024
 
 
 def _topic(name: str, doc: str, *, minimum: int = 1, kafka: bool = False) -> Setting:
-    return of_room(
+    return of_field(
         name, Kind.LONG, Scope.TOPICS, doc, minimum=minimum, maximum=LONG_MAX, is_kafka=kafka
     )
 
 
 def _kafka(name: str, doc: str, *, minimum: int = 0, kafka: bool = False) -> Setting:
-    return of_room(name, Kind.INT, Scope.KAFKA, doc, minimum=minimum, is_kafka=kafka)
+    return of_field(name, Kind.INT, Scope.KAFKA, doc, minimum=minimum, is_kafka=kafka)
 
 
 def _grpc(name: str, doc: str, *, minimum: int = 1) -> Setting:
-    return of_room(name, Kind.INT, Scope.GRPC, doc, minimum=minimum)
+    return of_field(name, Kind.INT, Scope.GRPC, doc, minimum=minimum)
 
 
 TOPIC_SETTINGS = (
-    of_room(
+    of_field(
         "num.partitions",
         Kind.INT,
         Scope.TOPICS,
-        "Partitions of a topic that is created without saying how many.",
+        "Number of partitions of a topic that is created without one.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "auto.create.topics.enable",
         Kind.BOOLEAN,
         Scope.TOPICS,
-        "Whether asking for a topic creates it. Kafka's default is true.",
+        "Whether a Metadata request creates the topics that it names. Kafka's default is true.",
         is_kafka=True,
     ),
     _topic(
         "message.max.bytes",
-        "The largest batch of records that a producer may send.",
+        "The maximum size of a record batch in a Produce request.",
         kafka=True,
     ),
     _topic(
         "fetch.max.bytes",
-        "The most that one answer to a fetch holds.",
+        "The maximum size of a Fetch response.",
         minimum=1_024,
         kafka=True,
     ),
     _topic(
         "gateway.topics.retention.bytes",
-        "What is kept of a partition's records; whole segments go, the newest never. One of a "
-        "compacted topic is compacted when it has grown by as much.",
+        "The maximum size of a partition's records. The oldest segments are deleted, the newest "
+        "never. A compacted topic's partition is compacted whenever it has grown by this size.",
     ),
     _topic(
         "gateway.topics.total.bytes",
-        "What is kept of all records; the segments that were written to the longest ago go first, "
-        "those of compacted topics never.",
+        "The maximum size of all records. The segments with the oldest last write are deleted "
+        "first, those of compacted topics never.",
     ),
-    _topic("gateway.topics.segment.bytes", "Size of one file of records."),
-    _topic("gateway.topics.open.files", "Files of records that are held open."),
+    _topic("gateway.topics.segment.bytes", "The size of one segment file."),
+    _topic("gateway.topics.open.files", "The maximum number of open segment files."),
     _topic(
         "gateway.topics.producers.per.partition",
-        "Idempotent producers that are remembered for a partition.",
+        "The maximum number of idempotent producers remembered per partition.",
     ),
     _topic(
         "gateway.topics.sync.interval.ms",
-        "How often records are made durable. They are answered before: see the README.",
+        "How often records are flushed to disk. A Produce request is answered before the flush: "
+        "see the README.",
     ),
 )
 
 KAFKA_SETTINGS = (
-    _kafka("node.id", "The id that clients know this server by.", kafka=True),
+    _kafka("node.id", "The broker id of this server in responses to clients.", kafka=True),
     Setting(
         "broker.rack", Kind.STRING, None, Scope.KAFKA, "The rack of this server.", is_kafka=True
     ),
     _kafka(
         "gateway.park.ms",
-        "How long a heartbeat without news is held, so that news can be its answer; 0 for never."
-        " One of a classic member of a consumer group is held until shortly before the next one.",
+        "How long the server holds a heartbeat that changes nothing, so that it can answer with a "
+        "change as soon as there is one. 0 disables this. A heartbeat of a classic member in a "
+        "consumer group is held until shortly before its next one.",
     ),
     _kafka(
         "gateway.park.gap.ms",
-        "What is added to the park for the interval that members are told; more for a client that"
-        " is far away or late, as is learned from when its heartbeats come.",
+        "What is added to the time a heartbeat is held to give the heartbeat interval sent to the "
+        "member. A client whose heartbeats arrive late, for example from far away, gets more.",
     ),
-    _kafka("gateway.park.max.ms", "The longest park that many members may lead to."),
+    _kafka(
+        "gateway.park.max.ms",
+        "The maximum time that heartbeats are held when there are many members.",
+    ),
     _kafka(
         "gateway.park.rate.max",
-        "Heartbeats a second that parking may lead to; with more members the park grows.",
+        "The maximum rate of held heartbeats, per second. With more members each is held longer.",
         minimum=1,
     ),
     _kafka(
         "gateway.wait.interval.ms",
-        "The interval told to a member that waits for partitions.",
+        "The heartbeat interval sent to a member that waits for partitions.",
         minimum=1,
     ),
-    _kafka("gateway.wake.slice", "Parked heartbeats that are answered in one go.", minimum=1),
+    _kafka(
+        "gateway.wake.slice",
+        "How many held heartbeats are answered in one iteration of the event loop.",
+        minimum=1,
+    ),
     _kafka(
         "gateway.burst.heartbeats",
-        "A member that sends more than this within one interval is not parked.",
+        "The heartbeats of a member that sends more than this number within one interval are not "
+        "held.",
         minimum=1,
     ),
     _kafka(
         "gateway.steady.cache.entries",
-        "Repeated heartbeats of one connection that are answered from memory.",
+        "The maximum number of repeated heartbeats that are answered from memory, per connection.",
     ),
     _kafka(
         "socket.request.max.bytes",
-        "The largest request.",
+        "The maximum size of a request.",
         minimum=1,
         kafka=True,
     ),
     _kafka(
         "gateway.unauthenticated.request.max.bytes",
-        "The largest request of a client that has not said who it is, where that is asked.",
+        "The maximum size of a request before the client has authenticated, on a listener that "
+        "requires it.",
         minimum=1,
     ),
-    of_room(
+    of_field(
         "queued.max.request.bytes",
         Kind.LONG,
         Scope.KAFKA,
-        "Bytes of requests in memory, with what is decoded of them, and what fetches hold while "
-        "they wait (500 for a partition); beyond that who holds the most for the longest is "
-        "closed. Kafka's default is no limit.",
+        "The maximum memory of requests, including decoded requests and waiting fetches (500 "
+        "bytes per partition). Beyond it the server closes the connection that has held the most "
+        "for the longest. Kafka's default is no limit.",
         minimum=1,
         maximum=LONG_MAX,
         is_kafka=True,
     ),
-    _kafka("max.connections", "Connections at a time.", kafka=True),
+    _kafka("max.connections", "The maximum number of open connections.", kafka=True),
     _kafka(
         "connections.max.idle.ms",
-        "A connection without requests is closed after this long.",
+        "A connection without requests is closed after this time.",
         minimum=1,
         kafka=True,
     ),
     _kafka(
         "gateway.request.read.timeout.ms",
-        "How long a request may take to arrive once it has begun.",
+        "How long a request may take to arrive after its first byte.",
         minimum=1,
     ),
     _kafka(
         "gateway.pipelined.requests.max",
-        "Requests of one connection that wait for their answers; beyond that no more are read.",
+        "The maximum number of unanswered requests per connection. Beyond it the server stops "
+        "reading from the connection.",
         minimum=1,
     ),
     _kafka(
         "gateway.response.buffer.bytes",
-        "Answers of one connection that its client has not read, or that wait for one before them;"
-        " beyond that no more requests are read nor handled.",
+        "The maximum size of a connection's responses that the client has not read or that wait "
+        "for an earlier response. Beyond it the server reads and handles no more requests of the "
+        "connection.",
         minimum=1,
     ),
-    of_room(
+    of_field(
         "gateway.response.total.bytes",
         Kind.LONG,
         Scope.KAFKA,
-        "The same of all connections; beyond that who holds the most for the longest is closed."
-        " 0 for an eighth of the memory.",
+        "The same for all connections together. Beyond it the server closes the connection that "
+        "has held the most for the longest. 0 for an eighth of the memory.",
         maximum=LONG_MAX,
     ),
     _kafka(
         "gateway.response.stall.timeout.ms",
-        "A client that does not read its answers for this long is disconnected.",
+        "A client that reads none of its responses for this time is disconnected.",
         minimum=1,
     ),
     _kafka(
         "gateway.array.elements.max",
-        "Elements of all arrays of one request.",
+        "The maximum number of elements in all arrays of one request.",
         minimum=1,
     ),
     _kafka(
         "gateway.id.max.bytes",
-        "Length of a member, instance, client or rack id.",
+        "The maximum length of a member, instance, client or rack id.",
         minimum=1,
     ),
 )
 
 GRPC_SETTINGS = (
-    _grpc("grpc.message.max.bytes", "The largest message received."),
-    _grpc("grpc.metadata.max.bytes", "The metadata of a call."),
-    _grpc("grpc.connections.max", "Connections at a time."),
-    _grpc("grpc.connection.streams.max", "Calls at a time on one connection."),
-    _grpc("grpc.stream.members.max", "Members of one session."),
-    _grpc("grpc.message.actions.max", "Actions in one message of a session."),
+    _grpc("grpc.message.max.bytes", "The maximum size of a message that the server receives."),
+    _grpc("grpc.metadata.max.bytes", "The maximum size of the metadata of a call."),
+    _grpc("grpc.connections.max", "The maximum number of open connections."),
+    _grpc("grpc.connection.streams.max", "The maximum number of concurrent calls per connection."),
+    _grpc("grpc.stream.members.max", "The maximum number of members per session."),
+    _grpc("grpc.message.actions.max", "The maximum number of actions in one message of a session."),
     _grpc(
         "grpc.stream.pending.max",
-        "Requests of one session that wait for their answers; beyond that no more are read.",
+        "The maximum number of unanswered requests per session. Beyond it the server stops "
+        "reading from the session.",
     ),
-    of_room(
+    of_field(
         "grpc.stream.total.bytes",
         Kind.LONG,
         Scope.GRPC,
-        "What all sessions have to say and have not read; beyond that who holds the most is ended."
-        " 0 for an eighth of the memory.",
+        "The maximum size of the messages that all sessions have not read yet. Beyond it the "
+        "server ends the session that holds the most. 0 for an eighth of the memory.",
         maximum=LONG_MAX,
     ),
-    _grpc("grpc.request.partitions.max", "Partitions that one request names."),
+    _grpc(
+        "grpc.request.partitions.max",
+        "The maximum number of partitions that one request names.",
+    ),
     _grpc(
         "grpc.id.max.bytes",
-        "Length of a member, instance, client or rack id, an assignor's name or a request id.",
+        "The maximum length of a member, instance, client, rack or request id, or of an "
+        "assignor's name.",
     ),
     _grpc(
         "grpc.ping.interval.ms",
-        "Silence after which a session is sent a Ping; 0 for a sixth of "
-        "`group.consumer.min.session.timeout.ms`, or the heartbeat interval where that is longer.",
+        "How long a session may be silent before the server sends it a Ping. 0 for a sixth of "
+        "`group.consumer.min.session.timeout.ms`, or the heartbeat interval if that is longer.",
         minimum=0,
     ),
-    _grpc("grpc.keepalive.interval.ms", "How often a silent connection is tried."),
-    _grpc("grpc.keepalive.timeout.ms", "How long it has to answer."),
+    _grpc(
+        "grpc.keepalive.interval.ms",
+        "How often the server sends an HTTP/2 ping on a silent connection.",
+    ),
+    _grpc("grpc.keepalive.timeout.ms", "How long the client may take to answer that ping."),
     _grpc(
         "grpc.client.ping.min.interval.ms",
-        "Clients that send HTTP/2 pings faster than this are cut off.",
+        "Clients that send HTTP/2 pings more often than this are disconnected.",
     ),
-    _grpc("grpc.page.size", "Entries of a page of a list, where the client does not say."),
-    _grpc("grpc.page.size.max", "Entries of the largest page."),
-    _grpc("grpc.request.ids.max", "Answers remembered for repeated request ids."),
+    _grpc("grpc.page.size", "The page size of a list if the client asks for none."),
+    _grpc("grpc.page.size.max", "The maximum page size of a list."),
+    _grpc(
+        "grpc.request.ids.max",
+        "The maximum number of answers remembered for repeated request ids.",
+    ),
     _grpc(
         "grpc.history.readers.max",
-        "Processes at a time that read the log for questions about the past (`as_of`).",
+        "The maximum number of processes that read the log for requests about the past (`as_of`).",
     ),
     _grpc(
         "grpc.history.reader.bytes",
-        "The memory that each of them may take.",
+        "The maximum memory of each of these processes.",
         minimum=128 * _MIB,
     ),
     _grpc(
         "grpc.history.timeout.ms",
-        "How long a question about the past may take, waiting for a process included.",
+        "How long a request about the past may take, including the wait for a process.",
     ),
 )

@@ -1,9 +1,9 @@
-"""Settings of groups: their entries in the table of settings."""
+"""The part of the table of settings for groups and offsets."""
 
 from __future__ import annotations
 
-from cli.settings.room_fields import of_room
 from cli.settings.setting import Kind, Scope
+from cli.settings.setting_fields import of_field
 from model.configs.coordinator_settings import TRANSACTIONAL_COMMITS
 from model.configs.migration_policy import MIGRATION_POLICIES
 from muster.assignors.names import BUILT_IN_ASSIGNORS
@@ -11,139 +11,142 @@ from muster.assignors.names import BUILT_IN_ASSIGNORS
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 
 GROUP_SETTINGS = (
-    of_room(
+    of_field(
         "group.consumer.session.timeout.ms",
         Kind.INT,
         Scope.GROUP,
-        "How long a member is kept without a sign of life.",
+        "How long a member may send no heartbeat before it is removed from the group.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.min.session.timeout.ms",
         Kind.INT,
         Scope.GROUP,
-        "The least session timeout permitted.",
+        "The minimum session timeout.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.max.session.timeout.ms",
         Kind.INT,
         Scope.GROUP,
-        "The greatest session timeout permitted.",
+        "The maximum session timeout.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.heartbeat.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "How often members are told to send a heartbeat.",
+        "The heartbeat interval that the server gives to members.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.min.heartbeat.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "The least heartbeat interval permitted.",
+        "The minimum heartbeat interval.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.max.heartbeat.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "The greatest heartbeat interval permitted.",
+        "The maximum heartbeat interval.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.assignment.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "The least time between two target assignments of a group. Kafka's default is 1000.",
+        "The minimum time between two target assignments of a group. Kafka's default is 1000.",
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.min.assignment.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "The least assignment interval permitted.",
+        "The minimum assignment interval.",
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.max.assignment.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "The greatest assignment interval permitted.",
+        "The maximum assignment interval.",
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.max.size",
         Kind.INT,
         Scope.GROUP,
-        "Members that a group may have.",
+        "The maximum number of members in a consumer group.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.migration.policy",
         Kind.STRING,
         Scope.GROUP,
-        "Which groups are converted while their members work: classic groups when a member of the "
-        "consumer protocol joins (upgrade), consumer groups when only classic members are left "
-        "(downgrade), both (bidirectional) or none (disabled). Empty groups always are.",
+        "Which groups are converted while they have members: `upgrade` converts a classic group "
+        "when a member of the consumer protocol joins, `downgrade` converts a consumer group when "
+        "only classic members are left, `bidirectional` does both and `disabled` neither. Empty "
+        "groups are always converted.",
         choices=MIGRATION_POLICIES,
         is_kafka=True,
         aliases=tuple((policy.upper(), policy) for policy in MIGRATION_POLICIES),
     ),
-    of_room(
+    of_field(
         "group.coordinator.rebalance.protocols",
         Kind.LIST,
         Scope.GROUP,
-        "The protocols that members may speak. `classic` alone switches the consumer protocol off: "
-        "consumer groups are kept, listed and described, their members are refused.",
+        "The rebalance protocols that the server accepts. `classic` alone disables the consumer "
+        "protocol: consumer groups are kept, listed and described, but their members are "
+        "rejected.",
         choices=("classic", "consumer", "share", "streams"),
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.initial.rebalance.delay.ms",
         Kind.INT,
         Scope.GROUP,
-        "How long an empty classic group waits for more members before its first rebalance.",
+        "How long the first rebalance of an empty classic group waits for more members.",
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.min.session.timeout.ms",
         Kind.INT,
         Scope.GROUP,
-        "The least session timeout that a member of a classic group may have.",
+        "The minimum session timeout of a member of a classic group.",
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.max.session.timeout.ms",
         Kind.INT,
         Scope.GROUP,
-        "The greatest session timeout that a member of a classic group may have.",
+        "The maximum session timeout of a member of a classic group.",
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.max.size",
         Kind.INT,
         Scope.GROUP,
-        "Members that a classic group may have. The end of a join phase, and the conversion of a "
-        "group, are one turn of the loop for all members: with more, other clients wait longer.",
+        "The maximum number of members in a classic group. The end of a join phase and the "
+        "conversion of a group handle all members in one iteration of the event loop, so a higher "
+        "limit makes other clients wait longer.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.assignors",
         Kind.LIST,
         Scope.GROUP,
-        "The assignors that members may ask for; the first is the default. Kafka's class names "
-        "are understood; others come from installed packages: see docs/assignors.md.",
+        "The server-side assignors that members may choose; the first is the default. Kafka's "
+        "class names are accepted. Installed packages can add others: see docs/assignors.md.",
         choices=BUILT_IN_ASSIGNORS,
         entry_points="muster.assignors",
         is_kafka=True,
@@ -152,121 +155,125 @@ GROUP_SETTINGS = (
             (f"{_KAFKA_ASSIGNORS}.RangeAssignor", "range"),
         ),
     ),
-    of_room(
+    of_field(
         "assignor.inline.budget.ms",
         Kind.INT,
         Scope.GROUP,
-        "Assignments that are expected to take longer are computed in a thread.",
+        "Assignments that are expected to take longer than this are computed in a thread.",
     ),
-    of_room(
+    of_field(
         "assignor.time.limit.ms",
         Kind.INT,
         Scope.GROUP,
-        "An assignment that takes longer is given up, and the target stays as it was; where a "
-        "member was to compute it, the server does.",
+        "An assignment that takes longer than this is abandoned and the target assignment does "
+        "not change. If a member was computing it (client-side assignor), the server computes it "
+        "instead.",
         minimum=1,
     ),
-    of_room(
+    of_field(
         "group.id.max.bytes",
         Kind.INT,
         Scope.GROUP,
-        "Length of a group id in UTF-8; the records of the log hold no more than the default.",
+        "The maximum length of a group id in UTF-8. The log's record format allows no more than "
+        "the default.",
         minimum=1,
         maximum=32_767,
     ),
-    of_room(
+    of_field(
         "group.subscriptions.max",
         Kind.INT,
         Scope.GROUP,
-        "Topics that one member may subscribe to by name.",
+        "The maximum number of topics that one member may subscribe to by name.",
         minimum=1,
     ),
-    of_room(
+    of_field(
         "group.member.metadata.max.bytes",
         Kind.INT,
         Scope.GROUP,
-        "Names and metadata of all protocols that a member says in a JoinGroup.",
+        "The maximum size of the protocol names and metadata in one JoinGroup request.",
         minimum=1,
     ),
-    of_room(
+    of_field(
         "group.metadata.max.bytes",
         Kind.INT,
         Scope.GROUP,
-        "The same of all members of a classic group together: who says more finds the group full.",
+        "The maximum size of the protocol names and metadata of all members of a classic group. A "
+        "JoinGroup that exceeds it fails with GROUP_MAX_SIZE_REACHED.",
         minimum=1,
     ),
-    of_room(
+    of_field(
         "group.regex.max.bytes",
         Kind.INT,
         Scope.GROUP,
-        "Length of a pattern that a member may subscribe with, in UTF-8.",
+        "The maximum length of a regular expression in a subscription, in UTF-8.",
         minimum=1,
         maximum=32_767,
     ),
-    of_room(
+    of_field(
         "group.consumer.regex.refresh.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "How often the patterns of a group are resolved again where nothing asks for it: members' "
-        "rights may have changed.",
+        "How often the regular expressions of a group are resolved again without another reason, "
+        "because the rights of members may have changed.",
         minimum=10_000,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "group.consumer.regex.batch.refresh.min.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "The least time from one resolution of a group's patterns to the next; Kafka has 10 s, "
-        "fixed.",
+        "The minimum time between two resolutions of a group's regular expressions. Kafka has 10 "
+        "s, fixed.",
     ),
-    of_room(
+    of_field(
         "offset.metadata.max.bytes",
         Kind.INT,
         Scope.GROUP,
-        "Length of the metadata of one committed offset.",
+        "The maximum length of the metadata of one committed offset.",
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "offsets.retention.minutes",
         Kind.INT,
         Scope.GROUP,
-        "How long an offset is kept: of a consumer group or a simple one since it was committed, "
-        "unless a member subscribes to its topic; of a classic group since the group is empty.",
+        "How long a committed offset is retained. In a consumer group, and in a group that only "
+        "commits offsets, it counts from the commit, and an offset is not deleted while a member "
+        "subscribes to its topic. In a classic group it counts from when the group became empty.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "offsets.retention.check.interval.ms",
         Kind.INT,
         Scope.GROUP,
-        "How often offsets past their retention are looked for, and groups that are empty and "
-        "have no offsets left.",
+        "How often the server deletes expired offsets, and empty groups without offsets.",
         minimum=1,
         is_kafka=True,
     ),
-    of_room(
+    of_field(
         "offsets.expiry",
         Kind.STRING,
         Scope.GROUP,
-        "`off` keeps all offsets and all empty groups, for a rescue.",
+        "`off` keeps all offsets and all empty groups, for example during disaster recovery.",
         choices=("on", "off"),
     ),
-    of_room(
+    of_field(
         "offsets.transactional.commits",
         Kind.STRING,
         Scope.GROUP,
-        "Who may commit offsets in a transaction, which is coordinated elsewhere and cannot be "
-        "verified here: as for any commit, in a group that has members they alone (`members`); "
-        "also a producer that names no member, as in Kafka (`all`); nobody (`none`).",
+        "Who may commit offsets in a transaction. Another cluster coordinates the transaction, so "
+        "the server cannot verify it. `members`: as for a plain commit, only members while the "
+        "group has any. `all`: also a producer that names no member, as in Kafka. `none`: nobody.",
         choices=TRANSACTIONAL_COMMITS,
     ),
-    of_room(
+    of_field(
         "transaction.max.timeout.ms",
         Kind.INT,
         Scope.GROUP,
-        "How long offsets of a transaction wait for its end, from the first of them on; then it "
-        "is aborted here, and its producer fenced. No less than that of the cluster that "
-        "coordinates the transactions. After a start they wait a minute at least.",
+        "How long the pending offsets of a transaction wait for its end, counted from the first "
+        "of them. Then the server aborts the transaction and fences its producer. Must not be "
+        "less than in the cluster that coordinates the transactions. After a restart the wait is "
+        "at least one minute.",
         minimum=1,
         is_kafka=True,
     ),

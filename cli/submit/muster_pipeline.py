@@ -1,8 +1,8 @@
-"""`muster pipeline …` for ``spark-submit``: ``spark-submit muster_pipeline.py audit --path P``.
+"""`muster pipeline` for ``spark-submit``: ``spark-submit muster_pipeline.py audit --path P``.
 
-All commands and options are the same; Spark's master is that of ``spark-submit``. Python puts the
-folder of a script before all others, so that no other file is in this one: there it would be taken
-for a package of its name.
+Commands and options are the same; the Spark master is that of ``spark-submit``. Python puts a
+script's folder first on its path, so this folder has no other file: it would shadow a package of
+the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of the pipeline's bench: whole, or of a run that one command ended."""
+"""The page of the pipeline's benchmark, complete or after a failed command."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ def test_the_page_of_a_command_that_failed_says_so_and_what_it_said() -> None:
     assert "| `audit` **failed** | 50 s |" in page
     assert "S1: 3" in page
     assert "found nothing" not in page
-    assert "Only what was run" in page
+    assert "only includes what was run" in page

@@ -1,4 +1,4 @@
-"""Targets, medians and what counts as behind."""
+"""Targets, medians, and when Muster counts as behind."""
 
 import pytest
 

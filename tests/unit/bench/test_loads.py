@@ -1,4 +1,4 @@
-"""Load programs, the bookkeeping of sessions, and what is read of the machine and of processes."""
+"""Load programs, ownership in sessions, and readings of the machine and of processes."""
 
 import os
 import sys

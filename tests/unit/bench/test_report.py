@@ -1,4 +1,4 @@
-"""The page: what is not reached, worse, or failed is said at its top."""
+"""The page lists missed targets, rows behind Kafka, and failures at its top."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pipeline's pages at the end of the other figures."""
+"""The pipeline's pages are included at the end of the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated cluster: the same from the same seed, and a log that no rule finds fault with."""
+"""The simulated cluster depends only on its seed, and its log violates no rule."""
 
 from __future__ import annotations
 

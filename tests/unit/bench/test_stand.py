@@ -1,4 +1,4 @@
-"""Turns, the end of the time, and runs that are worth nothing; no server is started."""
+"""Turns, the time limit, and invalid runs; starts no server."""
 
 import dataclasses
 import time

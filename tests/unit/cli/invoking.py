@@ -1,4 +1,4 @@
-"""Commands as a user runs them, but in this process."""
+"""Runs commands as a user does, but in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cli.main import app
 
 @dataclass
 class Result:
-    """What a command printed and how it ended."""
+    """The output and the exit code of a command."""
 
     exit_code: int
     out: str
@@ -21,7 +21,7 @@ class Result:
 
 
 def invoke_app(*arguments: str | Path) -> Result:
-    """Runs `muster` with arguments; notes and the error are together in ``error``."""
+    """Run `muster` with arguments; ``error`` has the notes and the error."""
     result = CliRunner().invoke(app, [*map(str, arguments)])
     if isinstance(result.exception, CommandError):
         error = result.stderr + result.exception.message

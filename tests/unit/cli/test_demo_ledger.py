@@ -1,4 +1,4 @@
-"""What the demo concludes from what its workers wrote down."""
+"""The demo's conclusions from its workers' records."""
 
 import dataclasses
 from math import inf
@@ -158,10 +158,10 @@ def test_a_restart_changes_nothing() -> None:
 def test_every_change_must_converge() -> None:
     changes = [Change("a joined", "g", 0.25, 12), Change("b was killed", "g", None, 1, "why")]
     assert check_converged(changes[:1]).holds
-    assert check_converged(changes).evidence == "not so: b was killed"
+    assert check_converged(changes).evidence == "did not: b was killed"
     assert render_changes(changes) == [
-        "a joined        0.25 s  12 partitions given",
-        "b was killed  not converged  1 partition given  (why)",
+        "a joined        0.25 s  12 partitions assigned",
+        "b was killed  not converged  1 partition assigned  (why)",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The command line as a whole: what it imports, how it is left, and that its page is complete."""
+"""The command line as a whole: its imports, its exit codes, and that its page is complete."""
 
 import json
 import signal
@@ -42,7 +42,7 @@ def test_no_command_pays_for_what_others_import() -> None:
 
 
 def find_commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every command that does something, by the words that call it."""
+    """Every leaf command, by its words."""
     children = getattr(command, "commands", None)
     if children is None:
         yield path
@@ -86,7 +86,7 @@ def test_a_suggestion_is_one_line_on_standard_error() -> None:
 
 
 def obey_interrupts() -> None:
-    """As in a terminal: what a shell starts in the background ignores them, with its children."""
+    """As in a terminal: background processes of a shell, and their children, ignore the signal."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

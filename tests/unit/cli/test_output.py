@@ -1,4 +1,4 @@
-"""Forms of output: tables for people, the whole answer for programs."""
+"""Output formats: tables for people, complete responses for programs."""
 
 import csv
 import io
@@ -71,7 +71,7 @@ def test_a_table_without_rows_is_its_header(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_commands_have_names_of_one_form() -> None:
-    """Words and dots, in JSON of all of them."""
+    """Words and dots, in the JSON of every command."""
     named = [
         name
         for file in (CHECKOUT / "cli").rglob("*.py")

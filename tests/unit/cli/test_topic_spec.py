@@ -1,4 +1,4 @@
-"""Topics asked for by name and count, on a command line or in a file."""
+"""Topics given by name and count, on a command line or in a file."""
 
 from pathlib import Path
 
@@ -26,9 +26,9 @@ def test_name_equals_partitions() -> None:
         ("orders=٣", "is not a number of partitions"),
         ("orders=0", "there must be at least 1"),
         ("orders=2147483648", "2147483648 partitions"),
-        ("=3", "is no name of a topic"),
-        ("..=3", "is no name of a topic"),
-        ("a b=3", "is no name of a topic"),
+        ("=3", "is not a valid topic name"),
+        ("..=3", "is not a valid topic name"),
+        ("a b=3", "is not a valid topic name"),
         ("a" * 250 + "=3", "is longer than 249"),
     ],
 )
@@ -54,11 +54,11 @@ def test_a_file_maps_names_to_counts(tmp_path: Path) -> None:
         ("orders: twelve", "is not a number of partitions"),
         ("orders: true", "is not a number of partitions"),
         ("orders: {partition: 3}", "is not a number of partitions"),
-        ("1: 3", "is no name of a topic"),
+        ("1: 3", "is not a valid topic name"),
         ("orders: {partitions: 1, racks: a}", "write the racks as a list"),
-        ("orders: {partitions: 1, racks: [a]}", "partition 0: 'a' is no list of names of racks"),
-        ("orders: {partitions: 1, racks: [['']]}", "is no list of names of racks"),
-        ("orders: {partitions: 1, racks: [[a], [b]]}", "has 1 partitions, and racks of 2"),
+        ("orders: {partitions: 1, racks: [a]}", "partition 0: 'a' is not a list of rack names"),
+        ("orders: {partitions: 1, racks: [['']]}", "is not a list of rack names"),
+        ("orders: {partitions: 1, racks: [[a], [b]]}", "has 1 partitions, but racks for 2"),
         ("a: [", "is not YAML"),
     ],
 )
@@ -81,5 +81,5 @@ def test_a_topic_is_asked_for_once() -> None:
     assert merge_topics(twice) == [TopicSpec("a", 1), TopicSpec("b", 2)]
     in_racks = TopicSpec("a", 1, (("x",),))
     assert merge_topics([TopicSpec("a", 1), in_racks, TopicSpec("a", 1)]) == [in_racks]
-    with pytest.raises(TopicSpecError, match="a is asked for with 1 and with 3"):
+    with pytest.raises(TopicSpecError, match="a is given with 1 and with 3"):
         merge_topics([TopicSpec("a", 1), TopicSpec("a", 3)])

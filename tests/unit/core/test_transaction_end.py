@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.commands import EndTransaction, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, ProducerId, TopicName
-from model.log.commit_records import PartitionOffset
+from model.log.commit_records import make_offset_columns
 from model.responses import Done, OffsetCommitResponse
 from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
@@ -13,7 +13,7 @@ PRODUCER = ProducerId(7)
 
 
 def begin(server: VirtualServer, producer_epoch: int) -> None:
-    topics = (TopicOffsets(TopicName("foo"), None, (PartitionOffset(0, 5, None, ""),)),)
+    topics = (TopicOffsets(TopicName("foo"), None, make_offset_columns([(0, 5, -1, "")])),)
     answer = server.ask(TxnOffsetCommit(CALLER, G, PRODUCER, producer_epoch, topics))
     assert isinstance(answer, OffsetCommitResponse)
 

@@ -37,7 +37,7 @@ CALLER = Caller("User:ANONYMOUS", "client-7", "/127.0.0.1")
 
 @dataclass
 class Result:
-    """What a command printed and how it ended."""
+    """The output and the exit code of a command."""
 
     exit_code: int
     out: str
@@ -46,7 +46,7 @@ class Result:
 
 @dataclass
 class Server:
-    """A running server and the command line to it."""
+    """A running server, and commands that call it."""
 
     runtime: Runtime
     address: str
@@ -159,13 +159,13 @@ async def test_nobody_to_ask_means_nothing_is_deleted(server: Server) -> None:
         (["topic", "create", "here=1"], ExitCode.PRECONDITION, "here: TOPIC_ALREADY_EXISTS"),
         (["topic", "grow", "here=2", "-y"], ExitCode.USAGE, "here: INVALID_PARTITIONS"),
         (["topic", "create", "here"], ExitCode.USAGE, "'here' is not NAME=PARTITIONS"),
-        (["topic", "racks", "gone"], ExitCode.NOT_FOUND, "there is no topic gone"),
+        (["topic", "racks", "gone"], ExitCode.NOT_FOUND, "topic gone does not exist"),
         (["topic", "racks", "gone", "a"], ExitCode.NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION"),
         (["topic", "racks", "here", "a", "b", "c"], ExitCode.USAGE, "there are 2"),
-        (["topic", "racks", "here", "a,"], ExitCode.USAGE, "is no list of names of racks"),
-        (["topic", "racks", "here", "a", "--clear"], ExitCode.USAGE, "not several"),
+        (["topic", "racks", "here", "a,"], ExitCode.USAGE, "is not a list of rack names"),
+        (["topic", "racks", "here", "a", "--clear"], ExitCode.USAGE, "give only one of"),
         (["topic", "racks", "here", "--file", "/gone"], ExitCode.USAGE, "cannot read /gone"),
-        (["topic", "create", "a=1", "a=2"], ExitCode.USAGE, "a is asked for with 1 and with 2"),
+        (["topic", "create", "a=1", "a=2"], ExitCode.USAGE, "a is given with 1 and with 2"),
         (["group", "describe", "gone"], ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND"),
     ],
 )

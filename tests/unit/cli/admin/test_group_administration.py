@@ -1,4 +1,4 @@
-"""`muster group delete`, `muster config` of groups and `muster txn` against a real server."""
+"""`muster group delete`, `muster config` for groups, and `muster txn` against a real server."""
 
 import json
 
@@ -89,7 +89,7 @@ async def test_offsets_are_deleted_of_what_nobody_subscribes_to(server: Server) 
         "orders-0: GROUP_SUBSCRIBED_TO_TOPIC: a member subscribes to the topic"
     )
     typed = await server.run("group", "delete-offsets", "g", "--topic", "paymets", "--yes")
-    assert (typed.exit_code, typed.error) == (3, "g has no offsets of paymets")
+    assert (typed.exit_code, typed.error) == (3, "g has no committed offsets for paymets")
     unknown = await server.run("group", "delete-offsets", "g", "--topic", "none:1", "--yes")
     assert unknown.exit_code == 3
     none = await server.run("group", "delete-offsets", "no", "--topic", "orders:0", "--yes")
@@ -187,7 +187,7 @@ async def test_transactions_are_listed_and_ended(server: Server) -> None:
     assert "--yes" in unasked.error
     assert len(await list_transactions(server)) == 3
     aborted = await server.run("txn", "abort", "7", "--yes")
-    assert (aborted.exit_code, aborted.error) == (0, "aborted in partitions of the log: 2\n")
+    assert (aborted.exit_code, aborted.error) == (0, "aborted in log partitions: 2\n")
     assert await list_offsets(server, "a") == []
     committed = await server.run("txn", "commit", "8", "--yes", "--quiet")
     assert (committed.exit_code, committed.error) == (0, "")
@@ -202,7 +202,7 @@ async def test_a_transaction_is_ended_in_one_partition(server: Server) -> None:
     place = server.runtime.partition_of(GroupId("a"))
     assert place != server.runtime.partition_of(GroupId("b"))
     done = await server.run("txn", "commit", "7", "--partition", str(place), "--yes")
-    assert (done.exit_code, done.error) == (0, "committed in partitions of the log: 1\n")
+    assert (done.exit_code, done.error) == (0, "committed in log partitions: 1\n")
     assert await list_transactions(server) == [["7", "2", "b", "2"]]
 
 
@@ -213,6 +213,6 @@ def test_what_will_happen_is_said_in_one_line() -> None:
     waiting = [admin_pb2.PendingOffset(group_id=group) for group in ("a", "a", "b")]
     listed = [admin_pb2.Transaction(producer_id=7, offsets=waiting)]
     assert render_effect(listed, False) == (
-        "Aborts the transaction of producer 7: 3 offsets of 2 groups are dropped."
+        "Abort the transaction of producer 7: 3 offsets of 2 groups will be dropped."
     )
-    assert render_effect(listed, True).endswith("become those of their groups.")
+    assert render_effect(listed, True).endswith("will be committed.")

@@ -1,4 +1,4 @@
-"""`muster group describe` and `offsets`, now and as it was."""
+"""`muster group describe` and `offsets`, now and in the past."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def plant(
     strategy: str = "cooperative-sticky",
     protocol_type: str = "consumer",
 ) -> None:
-    """A classic group, as its record says it is."""
+    """A classic group as in its record."""
     record = Record(
         GroupMetadataKey(GroupId(group)),
         GroupMetadataValue(
@@ -210,7 +210,7 @@ async def test_status_says_who_is_left_and_what_moves(server: Server) -> None:
         "consumer.migration.policy bidirectional"
     )
     assert summary == (
-        "1 of 3 members speak the consumer protocol, 2 to replace; partitions that still move: 1"
+        "1 of 3 members speak the consumer protocol, 2 to replace; partitions still to move: 1"
     )
     assert [row.split()[1:4] for row in rows] == [
         ["client-a", "classic", "yes"],
@@ -249,8 +249,8 @@ async def test_a_group_goes_back_when_its_last_member_leaves(server: Server) -> 
     begun = await server.run("migrate", "rollback", "g")
     assert begun.exit_code == 0
     assert begun.out.splitlines()[0] == (
-        "g: consumer.migration.policy is downgrade: the group goes back when the last of these "
-        "1 members leaves."
+        "g: consumer.migration.policy is downgrade: the group becomes a classic group when "
+        "the last of these 1 members leaves."
     )
     assert begun.out.splitlines()[-1].split()[:2] == ["g", "client-7"]
     assert await find_type(server, "g") == "Consumer"
@@ -325,7 +325,7 @@ EVERYTHING = {"empty", "live", "hosted"}
 def stopped(tmp_path: Path) -> Path:
     """The folder of a stopped server.
 
-    Group `empty` has nobody, `live` a member of the consumer protocol, `hosted` a classic one.
+    Group `empty` has no members, `live` one of the consumer protocol, `hosted` a classic one.
     """
     folder = DataFolder(tmp_path / "data")
     folder.prepare()
@@ -434,7 +434,7 @@ def test_classic_members_go_back_with_their_group(stopped: Path) -> None:
 
 
 def test_classic_members_are_told_to_join_again_when_the_server_is_back(stopped: Path) -> None:
-    """None of them was ever told that it leads, and looks whether topics grow."""
+    """No member knows that it leads, so none checks whether topics grow."""
     assert roll_back(stopped, "hosted").exit_code == 0
     store = open_store(DataFolder(stopped).store, partitions=4)
     scheduler = VirtualScheduler()
@@ -460,7 +460,7 @@ def test_what_cannot_be_rolled_back_offline(stopped: Path, tmp_path: Path) -> No
     assert roll_back(stopped, "nobody").exit_code == 3
     assert roll_back(tmp_path / "elsewhere", "empty").exit_code == 3
     usage = invoke("migrate", "rollback", "empty", "--data-dir", str(stopped))
-    assert (usage.exit_code, usage.error) == (2, "--data-dir is for --offline")
+    assert (usage.exit_code, usage.error) == (2, "--data-dir requires --offline")
     store = open_store(DataFolder(stopped).store, partitions=4)
     try:
         assert roll_back(stopped, "empty").exit_code == 4

@@ -1,4 +1,4 @@
-"""`muster topic match`: which topics a pattern of a subscription matches now."""
+"""`muster topic match`: which topics a regular expression matches now."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_what_is_printed(server: Server) -> None:
         ("a{1001}", "invalid repeat count"),
         ("", "empty"),
         ("a" * 5_000, "longer than"),
-        ("\udc80", "not text"),
+        ("\udc80", "not valid UTF-8"),
     ],
 )
 def test_patterns_that_are_none_never_reach_a_server(pattern: str, reason: str) -> None:

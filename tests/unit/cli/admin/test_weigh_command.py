@@ -1,4 +1,4 @@
-"""`muster config weigh`: by rate from the history of commits, by lag from where partitions end."""
+"""`muster config weigh`: by rate from past commits, by lag from end offsets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def response(offsets: dict[tuple[str, int], int]) -> group_pb2.FetchOffsetsRespo
 
 
 class Client:
-    """Of a server whose group had read something before, and more by now."""
+    """A server whose group has consumed something before, and more since."""
 
     def __init__(self) -> None:
         self.before = {A: 0, B: 100}
@@ -100,9 +100,9 @@ def test_what_is_no_use(client: Client, arguments: tuple[str, ...], code: int) -
 
 
 def test_a_group_that_had_committed_nothing_by_then(client: Client) -> None:
-    """All weights would be 1, and replace those that there are."""
+    """All weights would be 1, and replace the existing ones."""
     client.before = {("gone", 0): 5}
-    with pytest.raises(CommandError, match="had committed nothing 40m ago") as caught:
+    with pytest.raises(CommandError, match="had no committed offsets 40m ago") as caught:
         run("--since", "40m")
     assert caught.value.exit_code == 3
     assert client.set == {}
@@ -110,7 +110,7 @@ def test_a_group_that_had_committed_nothing_by_then(client: Client) -> None:
 
 def test_a_group_that_has_committed_nothing(client: Client) -> None:
     client.now = {}
-    with pytest.raises(CommandError, match="has committed nothing") as caught:
+    with pytest.raises(CommandError, match="has no committed offsets") as caught:
         run("--since", "1m")
     assert caught.value.exit_code == 3
 

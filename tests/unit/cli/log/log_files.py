@@ -1,4 +1,4 @@
-"""Logs for the tests of `muster log`: golden segments, a store of them, and how a command ran."""
+"""Logs for the tests of `muster log`: golden segments, a store of them, and a command runner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def invoke(*arguments: str | Path) -> Result:
 
 
 def make_store(folder: Path) -> None:
-    """A store with the batches of the golden segments, and what they come to as its latest."""
+    """A store with the batches of the golden segments and their latest records."""
     segments = open_segments(SEGMENTS)
     store = open_store(folder, partitions=segments.partition_count)
     for partition in segments.partitions:

@@ -1,4 +1,4 @@
-"""`muster log backup` and `restore`: what they say, and how they refuse."""
+"""`muster log backup` and `restore`: their output, and when they refuse."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_backups_that_cannot_be(data: Path, tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     backup = ("backup", tmp_path / "b", "--data-dir")
-    check_refused(ExitCode.NOT_FOUND, "holds no store", *backup, nothing)
+    check_refused(ExitCode.NOT_FOUND, "holds no Muster store", *backup, nothing)
     assert list(nothing.iterdir()) == []
     check_refused(ExitCode.PRECONDITION, "already exists", "backup", data, "--data-dir", data)
     nowhere = tmp_path / "no" / "where"
@@ -129,7 +129,7 @@ def test_no_server_starts_where_an_import_was_cut_off_before_it_is_done_again(
 
 
 def test_what_is_said_of_groups_is_no_reason_to_lose_all(data: Path, tmp_path: Path) -> None:
-    """By mistake of a rule, or of what wrote the log: the bytes are as they were acknowledged."""
+    """Because of a bug in a rule or in the writer: the bytes are those that were acknowledged."""
     store = open_store(data / "store", partitions=1)
     ghost = current("m", 5, 0)
     assert ghost.value is not None
@@ -146,7 +146,7 @@ def test_what_is_said_of_groups_is_no_reason_to_lose_all(data: Path, tmp_path: P
 
 
 def test_a_backup_of_a_store_that_is_wrong_is_not_restored(data: Path, tmp_path: Path) -> None:
-    """Its files are as they were written; what was written was wrong."""
+    """The files are unchanged, but what was written was wrong."""
     store = open_store(data / "store", partitions=1)
     right = make_append(0, 5, [(offset_key("g"), offset_value(8))])
     right.latest.clear()  # type: ignore[attr-defined]

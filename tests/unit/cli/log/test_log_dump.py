@@ -1,4 +1,4 @@
-"""`muster log dump`: all that Kafka says of its own records, from segments and from a store."""
+"""`muster log dump`: all that Kafka prints about its own records, from segments and a store."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_store_is_read_beside_its_server_and_not_changed(store: Path) -> None:
 
 
 def list_times(folder: Path) -> dict[Path, int]:
-    """When each file was changed, but for RocksDB's own log, into which the server may write."""
+    """The modification time of each file except RocksDB's own log, which the server may write."""
     files = (path for path in folder.rglob("*") if path.name != "LOG")
     return {path: path.stat().st_mtime_ns for path in files}
 
@@ -141,7 +141,7 @@ def test_records_of_a_group() -> None:
 
 
 def expect_markers(group: str) -> list[tuple[int, int]]:
-    """Markers that end transactions in which the group's offsets were written."""
+    """Markers of the transactions in which the group's offsets were written."""
     writing: set[tuple[int, int]] = set()
     markers = []
     for line in sorted(golden_lines(), key=lambda line: (line["partition"], line["offset"])):
@@ -207,9 +207,9 @@ def test_an_age_counts_back_from_now() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--type", "OFSET_COMMIT"], "is no type of record: use a number or one of LEGACY"),
-        (["--since", "yesterday"], "--since 'yesterday' is no time"),
-        (["--until", "2026-13-01"], "--until '2026-13-01' is no time"),
+        (["--type", "OFSET_COMMIT"], "is not a record type: use a number or one of LEGACY"),
+        (["--since", "yesterday"], "--since 'yesterday' is not a time"),
+        (["--until", "2026-13-01"], "--until '2026-13-01' is not a time"),
         (["-o", "csv"], "-o table or -o jsonl"),
     ],
 )
@@ -226,7 +226,7 @@ def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
         assert str(path) in result.error
         assert len(result.error.splitlines()) == 1
     result = invoke("dump", SEGMENTS, "--partition", "3")
-    assert (result.exit_code, result.error) == (ExitCode.NOT_FOUND, "there is no partition 3 there")
+    assert (result.exit_code, result.error) == (ExitCode.NOT_FOUND, "partition 3 does not exist")
 
 
 def test_a_torn_end_is_a_note(tmp_path: Path) -> None:

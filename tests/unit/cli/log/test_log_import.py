@@ -1,4 +1,4 @@
-"""`muster log import` and `muster log export`: what they take, what they say, how they fail."""
+"""`muster log import` and `muster log export`: their input, output and errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_import_says_what_it_did_and_what_is_missing(tmp_path: Path) -> None:
     assert said["open_producer_ids"] == [2, 5]
     assert "t3" not in said["unknown_topics"]
     assert "t600" in said["unknown_topics"]
-    assert "does not know some topics" in result.error
+    assert "Some topics of the log are unknown" in result.error
     side = read_side(data)
     orders = TopicSideValue(parse_topic_id(TOPIC_ID), 12)
     assert side[TopicSideKey(TopicName("orders"))] == orders
@@ -78,7 +78,7 @@ def test_there_and_back_with_side_records(tmp_path: Path) -> None:
     topics.write_text(json.dumps([{"name": "orders", "id": TOPIC_ID, "partitions": 12}]))
     assert invoke("import", SEGMENTS, "--data-dir", first, "--topics", topics).exit_code == 0
     plain = invoke("export", tmp_path / "plain", "--data-dir", first, "--history")
-    assert "left out" in plain.error
+    assert "not exported" in plain.error
     assert "1 topics" in plain.error
     assert read_files(tmp_path / "plain") == read_files(SEGMENTS)
     whole = invoke("export", tmp_path / "log", "--data-dir", first, "--history", "--with-side")
@@ -176,10 +176,10 @@ def test_a_running_server_keeps_its_store(tmp_path: Path) -> None:
     [
         ("orders: 12", "write a list"),
         ("- {name: orders, partitions: 3}", "write a list"),
-        ("- {name: orders, id: short, partitions: 3}", "no id of a topic"),
+        ("- {name: orders, id: short, partitions: 3}", "is not a topic id"),
         (f"- {{name: orders, id: {TOPIC_ID}, partitions: 0}}", "at least 1"),
-        (f"- {{name: 'a b', id: {TOPIC_ID}, partitions: 1}}", "no name of a topic"),
-        (f"- &t {{name: a, id: {TOPIC_ID}, partitions: 1}}\n- *t", "there twice"),
+        (f"- {{name: 'a b', id: {TOPIC_ID}, partitions: 1}}", "is not a valid topic name"),
+        (f"- &t {{name: a, id: {TOPIC_ID}, partitions: 1}}\n- *t", "occurs twice"),
         ("- [", "neither YAML nor JSON"),
     ],
 )
@@ -191,7 +191,7 @@ def test_topics_that_cannot_be_read(content: str, text: str, tmp_path: Path) -> 
 
 def test_topics_come_from_one_place(tmp_path: Path) -> None:
     both = ("--topics", tmp_path / "t", "--bootstrap-server", "127.0.0.1:1")
-    check_refused(tmp_path, ExitCode.USAGE, "or from", SEGMENTS, *both)
+    check_refused(tmp_path, ExitCode.USAGE, "give either --topics or", SEGMENTS, *both)
 
 
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:

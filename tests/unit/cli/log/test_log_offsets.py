@@ -1,4 +1,4 @@
-"""`muster log offsets`: what groups have committed, out of segments and stores."""
+"""`muster log offsets`: committed offsets of groups, from segments and stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PENDING = "o19-txn-classic.pending"
 
 
 def read(group: str, path: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """The offsets of a group by topic and partition; none where it is not found."""
+    """The offsets of a group by topic and partition; none if it is not found."""
     result = invoke("offsets", path, "--group", group, "-o", "json")
     if result.exit_code == ExitCode.NOT_FOUND:
         assert result.out == ""
@@ -33,7 +33,7 @@ def read(group: str, path: Path) -> dict[tuple[str, int], dict[str, Any]]:
 
 
 def check_truth(path: Path) -> None:
-    """Every group has what the broker says it has, after it was started on these segments."""
+    """Every group has the offsets that a broker returned after a start on these segments."""
     groups = json.loads(TRUTH.read_text())["groups"]
     committed = 0
     for group in groups:
@@ -68,7 +68,7 @@ def test_a_store_holds_what_kafka_has_after_a_restart(tmp_path: Path) -> None:
 
 def test_offsets_of_open_transactions_are_left_out() -> None:
     result = invoke("offsets", SEGMENTS, "--group", PENDING)
-    assert "4 offsets of group o19-txn-classic.pending wait" in result.error
+    assert "4 offsets of group o19-txn-classic.pending belong to open" in result.error
 
 
 def test_csv_is_what_kafkas_tool_takes() -> None:
@@ -94,7 +94,7 @@ def test_a_table_has_kafkas_columns_first(tmp_path: Path) -> None:
 
 
 def test_a_group_is_found_where_another_partition_count_put_it(tmp_path: Path) -> None:
-    """Some partitions were copied of a topic with fifty: the highest number says nothing."""
+    """Only some partitions of fifty were copied: the highest number says nothing."""
     group = "payments-app"
     partition = compute_log_partition(GroupId(group), 50)
     write_segment(tmp_path, partition, encode_commits(0, group, ("t", 0, 5)))
@@ -180,8 +180,8 @@ def test_a_group_that_is_not_there_is_not_found() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "name either PATH or --bootstrap-server"),
-        ([SEGMENTS, "--bootstrap-server", "h:1"], "name either PATH or --bootstrap-server"),
+        ([], "give either PATH or --bootstrap-server"),
+        ([SEGMENTS, "--bootstrap-server", "h:1"], "give either PATH or --bootstrap-server"),
         ([SEGMENTS, "-o", "yaml"], "-o table, csv or json"),
         ([SEGMENTS, "--commit-to", "localhost"], "is not HOST:PORT/GROUP"),
         ([SEGMENTS, "--commit-to", "localhost:9092/"], "is not HOST:PORT/GROUP"),
@@ -209,7 +209,7 @@ def test_a_cluster_that_does_not_answer_is_unreachable() -> None:
     server = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "300ms")
     result = invoke("offsets", "--group", "g", *server)
     assert (result.exit_code, result.out) == (ExitCode.UNREACHABLE, "")
-    assert result.error == "127.0.0.1:1 cannot be reached, or gave no answer in 0.3 s"
+    assert result.error == "127.0.0.1:1 cannot be reached, or did not answer within 0.3 s"
     target = ("--commit-to", "127.0.0.1:1/g", "--timeout", "300ms", "--yes", "-q")
     result = invoke("offsets", SEGMENTS, "--group", WIDE, *target)
     assert result.exit_code == ExitCode.UNREACHABLE

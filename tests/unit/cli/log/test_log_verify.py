@@ -1,4 +1,4 @@
-"""`muster log verify`: what passes, what it says of what does not, and its exit codes."""
+"""`muster log verify`: what passes, its messages about violations, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process does with memory that is free."""
+"""Free memory is returned to the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the garbage collector looks at in one go, and what it finds all the same."""
+"""How much the garbage collector traverses at a time, and that it still finds garbage."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_lives_on_is_looked_at_in_parts() -> None:
 
 
 def test_cycles_that_waited_are_collected_in_parts() -> None:
-    """Bug: requests that wait left cycles, by the million before they were collected at once."""
+    """Bug: waiting requests left cycles, millions of which were then collected at once."""
     living, most = run(LEAVING_CYCLES)
     assert living <= AT_ONCE
     assert most <= AT_ONCE

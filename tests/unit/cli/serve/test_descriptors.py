@@ -1,4 +1,4 @@
-"""Descriptors: what the doors may take, and what is kept for the log."""
+"""File descriptors: the shares of the listeners, and the reserve for the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from cli.serve.descriptors import (
     CODECS,
-    Doors,
+    ConnectionLimits,
     TooFewDescriptors,
     compute_needed,
     compute_plan,
@@ -27,32 +27,32 @@ from tests.server import MusterServer
 from tests.support.waiting import wait_until
 from tests.support.wire.frames import frame, make_request
 
-SET = Doors(20_000, 10_000, 256)
+SET = ConnectionLimits(20_000, 10_000, 256)
 VERSIONS = 18
 
 
 def test_nothing_is_lowered_where_all_of_it_fits() -> None:
     needed = compute_needed(SET, 256)
     plan = compute_plan(needed, SET, 256)
-    assert plan.doors == SET
+    assert plan.limits == SET
     assert plan.topic_files == 256
-    assert describe_lowered(needed, SET, plan.doors) is None
-    assert compute_plan(needed - 1, SET, 256).doors.kafka < SET.kafka
+    assert describe_lowered(needed, SET, plan.limits) is None
+    assert compute_plan(needed - 1, SET, 256).limits.kafka < SET.kafka
 
 
 @pytest.mark.parametrize("limit", [128, 256, 1_024, 4_096, 20_000])
 def test_there_are_descriptors_left_for_the_log_whoever_connects(limit: int) -> None:
-    doors, topic_files, backlog, accepted = compute_plan(limit, SET, 256)
-    assert min(doors) >= 1
+    limits, topic_files, backlog, accepted = compute_plan(limit, SET, 256)
+    assert min(limits) >= 1
     assert 1 <= accepted <= compute_accepted(backlog)
     # HTTP listens as often, and has as many to refuse.
     listening = backlog + 2 * (accepted - 1)
-    taken = sum(doors) + topic_files + listening + compute_open_files_max(limit)
+    taken = sum(limits) + topic_files + listening + compute_open_files_max(limit)
     assert limit - taken >= 32
-    assert doors.kafka > doors.grpc >= doors.http
-    line = describe_lowered(limit, SET, doors)
+    assert limits.kafka > limits.grpc >= limits.http
+    line = describe_lowered(limit, SET, limits)
     assert line is not None
-    assert f"max.connections 20000 to {doors.kafka}" in line
+    assert f"max.connections 20000 to {limits.kafka}" in line
     assert "\n" not in line
 
 
@@ -62,7 +62,7 @@ def test_too_few_to_serve_anybody() -> None:
 
 
 def test_codecs_are_there_when_no_descriptor_is_left() -> None:
-    """The first commit with metadata was answered with an error then, and so were all after it."""
+    """Bug: the first commit with metadata then got an error, and so did all later ones."""
     program = """
 import resource
 from cli.serve.descriptors import CODECS, load_codecs
@@ -91,7 +91,7 @@ def is_served(address: tuple[str, int]) -> bool:
 
 
 def test_more_idle_connections_than_descriptors_do_not_end_the_server(tmp_path: Path) -> None:
-    """They once took the last one, and the next file of the log could not be opened."""
+    """Bug: connections took the last descriptor, and the log could not open its next file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     server = MusterServer(tmp_path / "data", topics={"t": 1})
     server.file_limit = 256

@@ -1,4 +1,4 @@
-"""The server's loop takes all that gRPC's poller has for it in one turn."""
+"""The server's event loop takes all events of gRPC's poller in one iteration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_all_bytes_but_one_are_taken_before_the_events() -> None:
 
 
 class _Echo:
-    """Answers all that wait at once, and says in how many turns of the loop they are sent."""
+    """Answers all waiting calls at once, and counts the iterations in which they are sent."""
 
     def __init__(self) -> None:
         self.have_come = asyncio.Event()

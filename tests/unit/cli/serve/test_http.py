@@ -1,4 +1,4 @@
-"""HTTP: strangers may have so many connections, and so long for the head of a request."""
+"""HTTP: limits on connections, and on the time to send the head of a request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def ask(port: int, request: bytes) -> bytes:
 
 
 class HeadTimes:
-    """The timers of connections that wait for a head. The test ends them: no clock is asked."""
+    """The timers of connections waiting for a head. The test fires them, without a clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._handles: list[tuple[float, asyncio.TimerHandle]] = []
@@ -66,7 +66,7 @@ class HeadTimes:
         return [each for delay, each in self._handles if delay == delay_s and not each.cancelled()]
 
     def pass_by(self, delay_s: float) -> None:
-        """The time of each of those that run is over."""
+        """Fire all running timers."""
         for handle in self.find_running(delay_s):
             handle._run()
             handle.cancel()
@@ -147,7 +147,7 @@ async def test_connections_are_bounded() -> None:
 
 
 async def count_accepted(patch: pytest.MonkeyPatch) -> int:
-    """The most that were accepted in one turn of the loop, of many that wait."""
+    """The most of many waiting connections that were accepted in one iteration."""
     turn, accepted = 0, Counter[int]()
     make_protocol = http.make_protocol
 
@@ -175,6 +175,6 @@ async def count_accepted(patch: pytest.MonkeyPatch) -> int:
 
 
 def test_several_are_accepted_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: uvloop accepted one; a probe waited behind all that a stranger had opened."""
+    """Bug: uvloop accepted one at a time; a probe waited behind all that a client had opened."""
     uvloop = pytest.importorskip("uvloop")
     assert uvloop.run(count_accepted(monkeypatch)) >= ACCEPTED

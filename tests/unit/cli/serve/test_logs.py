@@ -1,4 +1,4 @@
-"""Messages: a traceback that comes again and again is shown now and then."""
+"""Log messages: a repeated traceback is only logged periodically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `/metrics` says, from the state of a real runtime."""
+"""`/metrics` of a real runtime's state."""
 
 import re
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 class Wire:
-    """The Kafka door, as the metrics see it."""
+    """The Kafka listener, as the metrics see it."""
 
     connections = 3
     refusals = {"wrong_first_byte": 2}  # noqa: RUF012

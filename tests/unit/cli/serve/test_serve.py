@@ -1,4 +1,4 @@
-"""`muster serve` as a process: how it starts, says where it listens, stops, and refuses."""
+"""`muster serve` as a process: start, published addresses, stop, and errors."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
 def refuse(
     tmp_path: Path, *arguments: str, environment: dict[str, str] | None = None
 ) -> tuple[int, str]:
-    """The exit code of a server that does not start, and the last line that it says."""
+    """The exit code and the last line of output of a server that does not start."""
     with pytest.raises(ServerNotStarted) as caught:
         MusterServer(tmp_path / "data", *arguments, environment=environment).start()
     assert "Traceback" not in caught.value.output
@@ -127,7 +127,7 @@ def test_topics_are_added_and_grown_and_never_shrink(tmp_path: Path) -> None:
         assert kept == ["payments"]
     code, line = refuse(tmp_path, "--topic", "returns=3", "--topic", "orders=12")
     assert code == ExitCode.PRECONDITION
-    assert "topic orders has 16 partitions and cannot shrink to 12" in line
+    assert "topic orders has 16 partitions and cannot be reduced to 12" in line
     with MusterServer(data) as server:
         assert len(run_topic_list(server)) == 3
 
@@ -233,7 +233,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "data" / "thesis.tex").write_text("x")
     code, line = refuse(tmp_path)
     assert code == ExitCode.PRECONDITION
-    assert "is not empty and holds nothing of Muster (it has thesis.tex)" in line
+    assert "is not empty and is not a Muster data folder (it has thesis.tex)" in line
     assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["thesis.tex"]
 
 
@@ -258,14 +258,14 @@ def test_settings_of_kafka_without_effect_are_one_warning(tmp_path: Path) -> Non
         said = [event for event in events(server) if event["event"] == "settings_without_effect"]
         (warning,) = [event for event in said if event["level"] == "warning"]
         assert warning["cause"] == (
-            "these settings of Kafka have no effect here: log.dirs, num.network.threads"
+            "these Kafka settings have no effect: log.dirs, num.network.threads"
         )
 
 
 def test_a_thread_that_waits_gets_the_interpreter_within_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It begins to count anew whenever the loop lets go for a moment, as it does in each turn."""
+    """It restarts whenever the loop releases the GIL, as it does in each iteration."""
     seen = []
 
     async def see(service: object) -> None:

@@ -1,4 +1,4 @@
-"""Settings: flags over environment over file over default, bounds, and one line for a mistake."""
+"""Settings: flag over environment over file over default, bounds, and one line per mistake."""
 
 import dataclasses
 from pathlib import Path
@@ -7,10 +7,10 @@ import pytest
 
 from cli.settings import SETTINGS, Address, Resolved, SettingsError, resolve
 from cli.settings.reference import compute_reference
-from cli.settings.room_fields import OF_GROUPS_ALONE, ROOMS, compute_setting_name
-from cli.settings.rooms import compute_room
 from cli.settings.setting import render_value
+from cli.settings.setting_fields import GROUP_ONLY, SETTINGS_CLASSES, compute_setting_name
 from cli.settings.setting_sources import Assignment, Origin, parse_flags
+from cli.settings.settings_objects import compute_settings_object
 from gateway.settings import GatewaySettings
 from gateway.topics.settings import TopicSettings
 from tests.groups import CHECKOUT
@@ -93,7 +93,7 @@ group.consumer.session.timeout.ms=\\
     assert resolved.values["offsets.topic.num.partitions"] == 10
     assert resolved.values[SESSION] == 50000
     assert resolved.warnings == (
-        "these settings of Kafka have no effect here: listener.name.plaintext.sasl.enabled."
+        "these Kafka settings have no effect: listener.name.plaintext.sasl.enabled."
         "mechanisms, listeners, log.dirs, num.network.threads, process.roles, zookeeper.connect",
     )
 
@@ -147,22 +147,22 @@ def test_variables_that_are_no_settings_are_left_alone() -> None:
         ([f"--{SESSION}=60001", f"--{MAX}=60000"], f"{SESSION} (60001) is above {MAX}"),
         (["--group.consumer.heartbeat.interval.ms", "45000"], "must be above group.consumer.heart"),
         (["--group.consumer.min.session.timeout.ms", "70000"], "(70000) is above group.consumer.m"),
-        ([f"--{SESSION}", "0"], "0 is not within 1 and 2147483647"),
-        ([f"--{SESSION}", "4_5"], "'4_5' is not a whole number"),
+        ([f"--{SESSION}", "0"], "0 is out of range: must be between 1 and 2147483647"),
+        ([f"--{SESSION}", "4_5"], "'4_5' is not an integer"),
         ([f"--{SESSION}"], f"--{SESSION} needs a value"),
         (["--listen.kafka", "0.0.0.0:9092"], "add --allow-unauthenticated"),
         (["--listen.http", "8080"], "8080 is not HOST:PORT"),
         (["--listen.grpc", "::1:8080"], "write an IPv6 address in brackets"),
         (["--listen.grpc", "h:65536"], "a port from 0 to 65535"),
-        (["--advertised.kafka", "h:0"], "nobody can connect to port 0"),
-        (["--group.consumer.assignors", "sticky"], "sticky is none of uniform, range, rack"),
-        (["--group.consumer.assignors", "range,range"], "it names something twice"),
-        (["--group.consumer.assignors="], "it is empty, or has an empty entry"),
+        (["--advertised.kafka", "h:0"], "clients cannot connect to port 0"),
+        (["--group.consumer.assignors", "sticky"], "sticky is not one of uniform, range, rack"),
+        (["--group.consumer.assignors", "range,range"], "must not contain duplicates"),
+        (["--group.consumer.assignors="], "must not be empty or have empty entries"),
         (["--auto.create.topics.enable=yes"], "'yes' is neither true nor false"),
-        (["--data.dir="], "it is empty"),
+        (["--data.dir="], "must not be empty"),
         (["stray"], "unexpected argument: stray"),
         (["--"], "unexpected argument: --"),
-        (["--log.format", "xml"], "xml is none of auto, json, text"),
+        (["--log.format", "xml"], "xml is not one of auto, json, text"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], mistake: str) -> None:
@@ -208,10 +208,10 @@ def test_every_mistake_is_told_at_once() -> None:
     [
         ("gone.toml", None, "cannot read"),
         ("bad.toml", "a = ", "bad.toml: "),
-        ("bad.toml", '"node.id" = true\n', "True is not a whole number"),
-        ("bad.toml", '"node.id" = [1]\n', "[1] is not a whole number"),
+        ("bad.toml", '"node.id" = true\n', "True is not an integer"),
+        ("bad.toml", '"node.id" = [1]\n', "[1] is not an integer"),
         ("bad.properties", "node.id=\\u00zz\n", "line 1"),
-        ("server.conf", "", "write .properties or .toml"),
+        ("server.conf", "", "must end in .properties or .toml"),
     ],
 )
 def test_a_file_that_cannot_be_used(
@@ -225,22 +225,24 @@ def test_a_file_that_cannot_be_used(
     assert mistake in line
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", SETTINGS_CLASSES)
 def test_every_field_of_a_room_is_a_setting(room: type) -> None:
     for field in dataclasses.fields(room):
         name = compute_setting_name(field.name)
-        assert name in SETTINGS or field.name in OF_GROUPS_ALONE, f"no setting for {field.name}"
-    assert compute_room(room, resolve()) == room(), "what nobody sets is the room's"
+        assert name in SETTINGS or field.name in GROUP_ONLY, f"no setting for {field.name}"
+    assert compute_settings_object(room, resolve()) == room(), "what nobody sets is the room's"
 
 
 def test_what_a_room_finds_wrong_is_one_line() -> None:
     resolved = resolve_flags("--gateway.topics.segment.bytes", "1000")
     with pytest.raises(SettingsError, match="more than a segment holds"):
-        compute_room(TopicSettings, resolved)
+        compute_settings_object(TopicSettings, resolved)
 
 
 def test_the_advertised_address_reaches_the_gateway() -> None:
-    gateway = compute_room(GatewaySettings, resolve_flags("--advertised.kafka", "[::1]:19092"))
+    gateway = compute_settings_object(
+        GatewaySettings, resolve_flags("--advertised.kafka", "[::1]:19092")
+    )
     assert (gateway.advertised_host, gateway.advertised_port) == ("::1", 19092)
 
 

@@ -1,7 +1,7 @@
-"""From resolved settings to what each room obeys: a field is the setting of its name.
+"""Builds the settings object of each part of the server from the resolved settings.
 
-A field ``message_max_bytes`` is the setting ``message.max.bytes``; a room that needs a setting
-adds a field with its default, and the table an entry.
+The field ``message_max_bytes`` holds the setting ``message.max.bytes``. To add a setting, add a
+field with its default here and an entry to the table.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cli.settings.room_fields import OF_GROUPS_ALONE, compute_setting_name
 from cli.settings.setting import Address, SettingsError, Value
+from cli.settings.setting_fields import GROUP_ONLY, compute_setting_name
 from cli.settings.setting_sources import Resolved
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    Room = TypeVar("Room", bound=DataclassInstance)
+    Settings = TypeVar("Settings", bound=DataclassInstance)
 
 
-def compute_room(room: type[Room], resolved: Resolved) -> Room:
-    """The settings of one room. Raises ``SettingsError`` where the room finds they do not fit."""
+def compute_settings_object(of: type[Settings], resolved: Resolved) -> Settings:
+    """Build one settings object. Raises ``SettingsError`` if its values contradict each other."""
     fields: dict[str, Any] = {
         field.name: _compute_field(field.name, resolved)
-        for field in dataclasses.fields(room)
-        if field.name not in OF_GROUPS_ALONE
+        for field in dataclasses.fields(of)
+        if field.name not in GROUP_ONLY
     }
     try:
-        return room(**fields)
+        return of(**fields)
     except ValueError as error:
         raise SettingsError([str(error)]) from error
 

@@ -1,8 +1,8 @@
-"""Room on the disk of the data folder, and a file that keeps some of it back.
+"""Free space on the disk of the data folder, and a file that reserves some of it.
 
-The reserve is there for the moment in which the disk is full after all, of the writes of others
-say: it is given up then, and what was accepted, the work of the store in the background and the
-next start have its place. It is taken again when there is room.
+The server deletes the reserve when the disk is full in spite of `log.min.free.bytes`, for example
+through other processes. The space then serves commands that were accepted, the background work
+of the store and the next start. The reserve is created again when there is enough space.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import structlog
 log = structlog.get_logger("muster.disk")
 
 
-class DiskRoom:
-    """Looks after the reserve whenever it is asked for the room that is left.
+class DiskSpace:
+    """Maintains the reserve; checks it each time the free space is read.
 
-    ``reserve_bytes`` is the size of the reserve, 0 for none; ``min_free_bytes`` is what must be
-    free beside it before it is taken again.
+    ``reserve_bytes`` is the size of the reserve, 0 for none; ``min_free_bytes`` must be free
+    beside it before it is created again.
     """
 
     def __init__(self, reserve: Path, reserve_bytes: int, min_free_bytes: int) -> None:
@@ -32,38 +32,38 @@ class DiskRoom:
         self._taking: Thread | None = None
 
     def prepare(self) -> None:
-        """Before the store is opened: make way where the disk is full, else take the reserve.
+        """Delete the reserve if the disk is full, else create it. Call before opening the store.
 
-        Raises ``OSError`` where the disk cannot be asked.
+        Raises ``OSError`` if the free space cannot be read.
         """
         if self._held_bytes > self._reserve_bytes:
             self._give_up()
         if self._read_free_bytes() < self._reserve_bytes:
             self._give_up()
-        elif self._is_takeable(self._compute_room()):
+        elif self._is_takeable(self._compute_usable_bytes()):
             self._take()
 
     def free_bytes(self) -> int:
-        """What may be used up: the free bytes, less what the reserve lacks."""
-        room = self._compute_room()
+        """Usable space: the free bytes, less what the reserve lacks."""
+        usable = self._compute_usable_bytes()
         if self._held_bytes and self._read_free_bytes() < self._reserve_bytes:
             self._give_up()
-        elif self._is_takeable(room) and (self._taking is None or not self._taking.is_alive()):
-            # A file system may have to write all of it.
+        elif self._is_takeable(usable) and (self._taking is None or not self._taking.is_alive()):
+            # In a thread: some file systems have to write all of it.
             self._taking = Thread(target=self._take, name="muster-reserve", daemon=True)
             self._taking.start()
-        return room
+        return usable
 
     def _read_free_bytes(self) -> int:
         return shutil.disk_usage(self._reserve.parent).free
 
-    def _compute_room(self) -> int:
+    def _compute_usable_bytes(self) -> int:
         missing = max(self._reserve_bytes - self._held_bytes, 0)
         return max(self._read_free_bytes() - missing, 0)
 
-    def _is_takeable(self, room: int) -> bool:
+    def _is_takeable(self, usable: int) -> bool:
         is_missing = self._held_bytes < self._reserve_bytes
-        return is_missing and room >= max(self._min_free_bytes, 1)
+        return is_missing and usable >= max(self._min_free_bytes, 1)
 
     def _give_up(self) -> None:
         if self._held_bytes:

@@ -1,4 +1,4 @@
-"""The room on the disk and the reserve, on a disk whose free bytes the test decides."""
+"""The free space and the reserve, on a disk whose free bytes the test sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.serve.disk_room import DiskRoom
+from cli.serve.disk_space import DiskSpace
 
 KIB = 1 << 10
 RESERVE, MIN_FREE = 64 * KIB, 256 * KIB
@@ -22,7 +22,7 @@ class Usage(NamedTuple):
 
 
 class Disk:
-    """So much is taken by others; the reserve counts by itself."""
+    """Space used by others; the reserve is counted separately."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reserve = folder / "reserve"
@@ -34,8 +34,8 @@ class Disk:
         used = self.others + (self.reserve.stat().st_size if self.reserve.exists() else 0)
         return Usage(self.size, used, max(self.size - used, 0))
 
-    def room(self, reserve_bytes: int = RESERVE) -> DiskRoom:
-        return DiskRoom(self.reserve, reserve_bytes, MIN_FREE)
+    def room(self, reserve_bytes: int = RESERVE) -> DiskSpace:
+        return DiskSpace(self.reserve, reserve_bytes, MIN_FREE)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(tmp_path, monkeypatch)
 
 
-def wait_for(condition: Callable[[], bool], room: DiskRoom) -> None:
+def wait_for(condition: Callable[[], bool], room: DiskSpace) -> None:
     room.free_bytes()
     assert room._taking is not None
     room._taking.join(10)

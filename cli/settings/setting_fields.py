@@ -1,4 +1,4 @@
-"""The rooms whose settings are in the table: their fields are settings, with the same defaults."""
+"""The settings classes of the server's parts: each field is a setting with the same default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.settings import GatewaySettings
 from gateway.topics.settings import TopicSettings
 from model.configs.coordinator_settings import CoordinatorSettings
 
-ROOMS: Final = (CoordinatorSettings, TopicSettings, GatewaySettings, GrpcSettings)
+SETTINGS_CLASSES: Final = (CoordinatorSettings, TopicSettings, GatewaySettings, GrpcSettings)
 
 _OTHER_NAMES = {
     "rack": "broker.rack",
@@ -19,23 +19,23 @@ _OTHER_NAMES = {
     "advertised_port": "advertised.kafka",
 }
 
-OF_GROUPS_ALONE: Final = ("assignor_configs",)
-"""Fields for which the server has no setting."""
+GROUP_ONLY: Final = ("assignor_configs",)
+"""Fields that only groups have; the server has no setting for them."""
 
 
 def compute_setting_name(field: str) -> str:
-    """The name of the setting that a field of a room stands for."""
+    """The name of the setting that a field holds."""
     return _OTHER_NAMES.get(field, field.replace("_", "."))
 
 
 _DEFAULTS: Final[dict[str, Value]] = {
-    compute_setting_name(field.name): getattr(room(), field.name)
-    for room in ROOMS
-    for field in dataclasses.fields(room)
+    compute_setting_name(field.name): getattr(settings(), field.name)
+    for settings in SETTINGS_CLASSES
+    for field in dataclasses.fields(settings)
 }
 
 
-def of_room(
+def of_field(
     name: str,
     kind: Kind,
     scope: Scope,
@@ -46,6 +46,6 @@ def of_room(
     choices: tuple[str, ...] = (),
     **rest: Any,
 ) -> Setting:
-    """A setting that a room obeys, with the default of the room's field."""
+    """Build a setting whose default is that of the field with its name in ``SETTINGS_CLASSES``."""
     default = _DEFAULTS[name]
     return Setting(name, kind, default, scope, doc, minimum, maximum, choices, **rest)
