@@ -14,8 +14,9 @@ from cli.serve.event_loop import find_loop_factory
 WARM_UP = 32
 """Runs before those that count: modules, codecs and caches are filled by then."""
 
-_ARE_KEPT = ("living: PartitionAppend", "living: MemberLiveness")
-"""The log of a store in memory, and deadlines of members, which stay until they would be due."""
+_ARE_KEPT = ("living: PartitionAppend", "living: MemberLiveness", "living: _Bucket")
+"""The log of a store in memory; deadlines of members, and their buckets, one for each 100 ms in
+which a member was heard from. Both stay until they would be due."""
 
 
 async def count_left(

@@ -23,14 +23,23 @@ class _Near(NamedTuple):
     bucket: int
 
 
+class _Bucket(list[MemberLiveness]):
+    """Members to look at when a bucket begins. Its ``number`` object is shared by all of them."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
 class DeadlineBuckets:
     """Members by the time of what may have to be done with them, on the clock of ``Stalls``."""
 
     __slots__ = ("_buckets", "_near", "_order", "_sequence")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, tuple[int, list[MemberLiveness]]] = {}
-        """By number; the number is in it again, to be shared."""
+        self._buckets: dict[int, _Bucket] = {}
         self._order: list[int] = []
         self._near: list[_Near] = []
         """What falls in buckets that have begun, by time."""
@@ -41,11 +50,10 @@ class DeadlineBuckets:
         number = deadline_ms // BUCKET_MS
         bucket = self._buckets.get(number)
         if bucket is None:
-            self._buckets[number] = (number, [entry])
+            bucket = self._buckets[number] = _Bucket(number)
             heapq.heappush(self._order, number)
-            return number
-        bucket[1].append(entry)
-        return bucket[0]
+        bucket.append(entry)
+        return bucket.number
 
     def put_near(self, entry: MemberLiveness, bucket: int, at_ms: int) -> None:
         """Look at the member then; the bucket has begun."""
@@ -64,7 +72,7 @@ class DeadlineBuckets:
         if not self._order or self._order[0] * BUCKET_MS > now_ms:
             return None
         number = self._order[0]
-        entries = self._buckets[number][1]
+        entries = self._buckets[number]
         taken = entries[-most:]
         del entries[-most:]
         if not entries:
