@@ -23,7 +23,7 @@ class DataFolder:
     `endpoints.json` exists while a server runs: its process id and, for each listener, the
     address that it is bound to. Tests and the demo read it to learn ports that the system chose.
     A killed server leaves it behind; the next one removes it when it starts.
-    `reserve` reserves disk space: see `cli.serve.disk_space`.
+    `reserve` reserves disk space: see `cli.serve.disk_reserve`.
     """
 
     def __init__(self, path: Path) -> None:

@@ -17,7 +17,7 @@ from gateway.apis.api_registry import APIS
 from gateway.connection.connection import Connection
 from gateway.connection.connection_turns import Turns
 from gateway.connection.hang_ups import find_hung_up
-from gateway.connection.listening import Listener, listen
+from gateway.connection.listener import Listener, listen
 from gateway.connection.refusals import Refusals
 from gateway.connection.shared import Shared
 from gateway.headers import Routes

@@ -19,7 +19,7 @@ from pipeline.schema import RECORDS
 from pipeline.source.data_source import NAME, GroupLogDataSource
 from pipeline.source.offset_ranges import check_partitions
 from pipeline.source.options import LogOptions, parse_options
-from pipeline.source.reading import open_log
+from pipeline.source.slice_reading import open_log
 
 _SHIPPED = ("muster/assignors", "model", "storage", "coordinator/core", "translator", "pipeline")
 """Packages that executors import; numpy, pyarrow and others must be installed there."""

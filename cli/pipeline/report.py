@@ -68,7 +68,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML file: rebalances, owners, lag, offsets about to expire."""
     check_spark()
-    from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
+    from pipeline.tables.end_offsets_file import EndOffset, EndOffsetsError, read_end_offsets
 
     if out.is_dir():
         raise CommandError(

@@ -13,7 +13,7 @@ from cli.errors import CommandError, ExitCode
 from cli.log.import_command import CommandConfigOption
 from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format, Listing, print_listing
-from cli.pipeline.end_offsets import find_end_offsets
+from cli.pipeline.cluster_end_offsets import find_end_offsets
 from cli.pipeline.spark import (
     FormatOption,
     MasterOption,
@@ -28,7 +28,7 @@ from cli.pipeline.spark import (
 
 if TYPE_CHECKING:
     from pipeline.running import SparkSession
-    from pipeline.tables.end_offsets import EndOffset
+    from pipeline.tables.end_offsets_file import EndOffset
     from pipeline.tables.tables_job import TablesSummary
     from pipeline.tables.tables_stream import StreamOptions
 
@@ -117,7 +117,7 @@ def tables(
 
     progress = Progress(is_quiet=quiet)
     with running_spark(master, path) as spark:
-        from pipeline.source.reading import find_notes
+        from pipeline.source.slice_reading import find_notes
         from pipeline.tables.tables_stream import StreamOptions
 
         options = StreamOptions(
@@ -181,7 +181,7 @@ def _compute_listing(path: str, out: str, summary: TablesSummary, notes: Sequenc
 
 
 def _read_end_offsets(file: Path | None) -> list[EndOffset]:
-    from pipeline.tables.end_offsets import EndOffsetsError, read_end_offsets
+    from pipeline.tables.end_offsets_file import EndOffsetsError, read_end_offsets
 
     if file is None:
         return []

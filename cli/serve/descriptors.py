@@ -10,7 +10,7 @@ import codecs
 import resource
 from typing import Final, NamedTuple
 
-from gateway.connection.listening import ACCEPTED, compute_accepted
+from gateway.connection.listener import ACCEPTED, compute_accepted
 from storage.rocks.rocks_options import compute_open_files_max
 
 CODECS: Final = ("utf-16-le", "utf-16-be")

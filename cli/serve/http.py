@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gateway.connection.listening import ACCEPTED, share
+from gateway.connection.listener import ACCEPTED, share
 
 MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
 """Takes the Accept header; returns content type and text."""

@@ -1,4 +1,4 @@
-"""The command `muster serve`; `cli.serve.serving` runs the server."""
+"""The command `muster serve`; `cli.serve.serve_loop` runs the server."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def serve(
     # numpy's BLAS keeps a spinning thread per core, which a coordinator has no use for.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    from cli.serve.serving import run_serve
+    from cli.serve.serve_loop import run_serve
 
     run_serve(resolved, specs, names_topics=bool(topic) or topics is not None)

@@ -28,9 +28,9 @@ from cli.serve.descriptors import (
     load_codecs,
     raise_limit,
 )
-from cli.serve.disk_space import DiskSpace
+from cli.serve.disk_reserve import DiskSpace
 from cli.serve.http import HttpServer, HttpSettings
-from cli.serve.listening import check_free_address, compute_listen_error
+from cli.serve.listen_addresses import check_free_address, compute_listen_error
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
 from cli.serve.snapshot import compute_snapshot

@@ -22,12 +22,12 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.commands.commit_ticket import CommitTicket, make_commit_ticket
 from coordinator.runtime.commit.process_end import exit_process
+from coordinator.runtime.loading.command_gate import Serving
 from coordinator.runtime.loading.load_in_progress import LoadInProgress
 from coordinator.runtime.loading.loading import Loading
-from coordinator.runtime.loading.serving import Serving
 from coordinator.runtime.loading.shard_loader import read_last_timestamp
-from coordinator.runtime.loop.disk_space import Space
 from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.loop.write_space import Space
 from coordinator.runtime.members.heartbeat_ticket import Ticket, make_ticket
 from coordinator.runtime.members.member_watches import RegisteredWatch, ignore_drop
 from coordinator.runtime.parts import Parts, Surroundings

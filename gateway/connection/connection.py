@@ -26,10 +26,10 @@ from gateway.api import Repeats, RequestContext, Route
 from gateway.codec.decoding import DecodeError
 from gateway.codec.decoding_in_slices import LEAST_BYTES, SLICE_BYTES, decode_then
 from gateway.connection.answering import JOIN_LIMIT
+from gateway.connection.connection_reading import Reading
 from gateway.connection.connection_turns import ANSWER_BYTES, TURN_S
 from gateway.connection.first_looks import find_length_fault, find_other_protocol
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
-from gateway.connection.reading import Reading
 from gateway.connection.shared import Shared
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
 from model.caller import ANONYMOUS, Caller

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from model.log.records import UnknownValue
-from pipeline.audit.conversions import ConversionRules, TopicNames
+from pipeline.audit.conversion_rules import ConversionRules, TopicNames
 from pipeline.audit.deletions import GroupDeletionRules, OffsetDeletionRules
 from pipeline.audit.epoch_rules import EpochRules
 from pipeline.audit.owner_rules import OwnerRules

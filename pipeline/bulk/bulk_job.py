@@ -25,7 +25,7 @@ from pipeline.source.errors import OptionError, SourceError
 from pipeline.source.logs.group_log import SegmentSlice
 from pipeline.source.logs.paths import find_path
 from pipeline.source.logs.segment_log import SegmentLog
-from pipeline.source.reading import open_log
+from pipeline.source.slice_reading import open_log
 from pipeline.tables.writing import escape
 from storage.transfer.bulk import BULK_FILE, Bulk, BulkPartition, is_bulk, write_bulk
 from storage.transfer.export_log import SIDE_FILE

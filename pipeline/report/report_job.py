@@ -27,7 +27,7 @@ from pipeline.report.rebalance_figures import (
 from pipeline.report.scales import compute_window_ms
 from pipeline.report.tables_folder import WrittenTables, read_manifest
 from pipeline.tables.committed_offsets import compute_latest_offsets
-from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.end_offsets_file import EndOffset
 from pipeline.tables.histories.group_state import CLASSIC, CONSUMER
 from pipeline.tables.histories.history_tables import (
     CLASSIC_GENERATIONS,

@@ -20,7 +20,7 @@ from pipeline.source.filters import PushedFilters
 from pipeline.source.logs.group_log import LogTask
 from pipeline.source.offset_ranges import compute_batch_bounds
 from pipeline.source.options import Decode, LogOptions, parse_options
-from pipeline.source.reading import open_log, read_slices
+from pipeline.source.slice_reading import open_log, read_slices
 from pipeline.source.stream_reader import GroupLogStreamReader
 
 NAME = "grouplog"

@@ -26,7 +26,7 @@ from pipeline.source.logs.marks import Mark
 from pipeline.source.losses import Loss, find_losses
 from pipeline.source.offset_ranges import check_loss, check_partitions, compute_start, limit_offsets
 from pipeline.source.options import LATEST, LogOptions, Offsets
-from pipeline.source.reading import open_log, read_slices
+from pipeline.source.slice_reading import open_log, read_slices
 from pipeline.source.stream_offset import JsonOffset, StreamOffset, read_offset, write_offsets
 
 

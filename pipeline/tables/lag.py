@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.functions import col, lit, when
 
 from pipeline.schema import TIMESTAMP
-from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.end_offsets_file import EndOffset
 from pipeline.tables.histories.history_tables import REBALANCES
 
 LAG_WINDOW = "10 minutes"

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from pipeline.tables.committed_offsets import compute_offset_commits, compute_topic_names
-from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.end_offsets_file import EndOffset
 from pipeline.tables.histories.group_histories import KIND, compute_group_history, select_table
 from pipeline.tables.histories.history_tables import HISTORY_TABLES, PARTITION_OWNERSHIP, REBALANCES
 from pipeline.tables.kafka_topic import is_kafka

@@ -22,9 +22,9 @@ from pipeline import session
 from pipeline.source import errors
 from pipeline.source.errors import DataLoss, LogReplaced, OptionError, SourceError
 from pipeline.source.losses import find_losses
-from pipeline.source.reading import open_log
+from pipeline.source.slice_reading import open_log
 from pipeline.source.stream_offset import read_offset
-from pipeline.tables.end_offsets import EndOffset
+from pipeline.tables.end_offsets_file import EndOffset
 from pipeline.tables.record_table import name_columns
 from pipeline.tables.tables_job import RECORDS, TablesSummary, Tell, derive_tables
 from pipeline.tables.writing import PARQUET, TableFolder

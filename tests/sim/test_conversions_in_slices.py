@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.core.state import conversion
-from coordinator.runtime.commands import conversions
-from coordinator.runtime.commands.conversions import Conversions
+from coordinator.runtime.commands import sliced_conversions
+from coordinator.runtime.commands.sliced_conversions import Conversions
 from tests.sim.broken.designated_classic import mostly_classic
 from tests.sim.kinds import KINDS
 
@@ -20,7 +20,7 @@ def test_groups_that_are_converted_in_slices_keep_all_invariants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun = made = 0
-    begin, make = Conversions.begin, conversions._make
+    begin, make = Conversions.begin, sliced_conversions._make
 
     def count_begun(self: Conversions, *arguments: object) -> None:
         nonlocal begun
@@ -36,7 +36,7 @@ def test_groups_that_are_converted_in_slices_keep_all_invariants(
     monkeypatch.setattr(conversion, "AT_ONCE_MAX", 0)
     monkeypatch.setattr(conversion, "SLICE", 1)
     monkeypatch.setattr(Conversions, "begin", count_begun)
-    monkeypatch.setattr(conversions, "_make", count_made)
+    monkeypatch.setattr(sliced_conversions, "_make", count_made)
     for seed in range(SEEDS_MAX):
         KINDS["core"].run_seed(seed)
         if seed >= SEEDS_MIN and made > begun:

@@ -30,10 +30,10 @@ def main() -> None:
     lower_caches()
     # Not before: what they keep is to be small.
     import cli.main
+    import cli.serve.serve_loop
     import cli.serve.service
-    import cli.serve.serving
 
-    serve = cli.serve.serving._serve
+    serve = cli.serve.serve_loop._serve
 
     async def serve_and_count(service: Any) -> None:
         asked = [name for name in os.environ.get(ASKED, "").split(",") if name]
@@ -42,7 +42,7 @@ def main() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, taker.take)
         await serve(service)
 
-    cli.serve.serving._serve = serve_and_count
+    cli.serve.serve_loop._serve = serve_and_count
     lower_bounds()
     if os.environ.get(COLLECTOR) == "off":
         cli.serve.service.settle_collector = gc.disable  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from coordinator.runtime.loop.disk_space import CHECK_MS
+from coordinator.runtime.loop.write_space import CHECK_MS
 from coordinator.runtime.runtime import Runtime
 
 

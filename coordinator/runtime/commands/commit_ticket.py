@@ -13,7 +13,7 @@ from coordinator.runtime.api import Release
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commit.writer import Writer
-from coordinator.runtime.loop.disk_space import Space
+from coordinator.runtime.loop.write_space import Space
 from model.commands import OffsetCommit
 from model.errors import GroupError
 from model.log.commit_records import Column, OffsetColumns, OffsetCommits

@@ -11,9 +11,9 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.writer import Writer
-from coordinator.runtime.loop.disk_space import Space
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.loop.write_space import Space
 from model.errors import GroupError
 from model.ids import GroupId, compute_log_partition
 from storage.log_store import LogStore

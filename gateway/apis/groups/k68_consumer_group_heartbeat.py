@@ -15,7 +15,7 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
-from gateway.heartbeats.heartbeat_checks import check_heartbeat
+from gateway.heartbeats.heartbeat_field_checks import check_heartbeat
 from gateway.heartbeats.heartbeat_wire import (
     Heartbeat,
     make_heartbeat_decoder,

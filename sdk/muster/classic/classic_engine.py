@@ -13,12 +13,12 @@ import logging
 
 from muster.callbacks import is_in_callback
 from muster.classic.classic_calls import BACKOFF_MAX_S, BACKOFF_MIN_S, ClassicCalls
-from muster.classic.classic_heartbeats import ClassicHeartbeats
 from muster.classic.classic_interruption import Closing, Interruption
 from muster.classic.classic_membership import ClassicMembership, Lost, Phase
 from muster.classic.classic_options import ClassicOptions
 from muster.classic.classic_protocol import NO_GENERATION, GroupProtocol
-from muster.classic.classic_rebalance import ClassicRebalance, JoinAgain
+from muster.classic.heartbeat_loop import ClassicHeartbeats
+from muster.classic.member_rebalance import ClassicRebalance, JoinAgain
 from muster.commit_order import CommitOrder
 from muster.connection.client import Client
 from muster.connection.stream import FINISH_S

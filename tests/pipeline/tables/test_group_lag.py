@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.errors import CommandError
-from cli.pipeline.end_offsets import compute_sample_times, find_end_offsets
-from pipeline.tables.end_offsets import EndOffset, EndOffsetsError, read_end_offsets
+from cli.pipeline.cluster_end_offsets import compute_sample_times, find_end_offsets
+from pipeline.tables.end_offsets_file import EndOffset, EndOffsetsError, read_end_offsets
 from tests.pipeline.logged import SEGMENTS
 from tests.server import MusterServer
 from tests.unit.cli.invoking import invoke_app

@@ -9,7 +9,7 @@ import pytest
 
 import muster
 from muster.classic.classic_membership import Lost
-from muster.classic.classic_rebalance import JoinAgain
+from muster.classic.member_rebalance import JoinAgain
 from muster.connection import shared_clients
 from muster.connection.lease import read_clock
 from muster.member_sender import MemberSender

@@ -20,7 +20,7 @@ from cli.serve.descriptors import (
     compute_plan,
     describe_lowered,
 )
-from gateway.connection.listening import compute_accepted
+from gateway.connection.listener import compute_accepted
 from storage.rocks.rocks_options import compute_open_files_max
 from tests.groups import CHECKOUT
 from tests.server import MusterServer

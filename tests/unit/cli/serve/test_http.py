@@ -12,7 +12,7 @@ import pytest
 
 from cli.serve import http
 from cli.serve.http import HttpServer, HttpSettings
-from gateway.connection.listening import ACCEPTED
+from gateway.connection.listener import ACCEPTED
 from tests.support.waiting import until, until_answered
 
 MANY = 200

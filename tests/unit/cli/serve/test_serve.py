@@ -14,7 +14,7 @@ from unittest import mock
 import httpx
 import pytest
 
-import cli.serve.serving
+import cli.serve.serve_loop
 from cli.errors import ExitCode
 from coordinator.runtime.loop.slices import TURN_MS
 from tests.groups import CHECKOUT
@@ -272,11 +272,11 @@ def test_a_thread_that_waits_gets_the_interpreter_within_a_turn(
         seen.append(sys.getswitchinterval())
 
     before = sys.getswitchinterval()
-    monkeypatch.setattr(cli.serve.serving, "Service", mock.Mock())
-    monkeypatch.setattr(cli.serve.serving, "configure_logging", mock.Mock())
-    monkeypatch.setattr(cli.serve.serving, "_serve", see)
+    monkeypatch.setattr(cli.serve.serve_loop, "Service", mock.Mock())
+    monkeypatch.setattr(cli.serve.serve_loop, "configure_logging", mock.Mock())
+    monkeypatch.setattr(cli.serve.serve_loop, "_serve", see)
     try:
-        cli.serve.serving.run_serve(mock.Mock(warnings=()), (), names_topics=False)
+        cli.serve.serve_loop.run_serve(mock.Mock(warnings=()), (), names_topics=False)
     finally:
         sys.setswitchinterval(before)
     assert len(seen) == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.connection.listening import ACCEPTED, listen
+from gateway.connection.listener import ACCEPTED, listen
 
 MANY = 200
 

@@ -12,7 +12,7 @@ from pipeline.decoding.byte_source import BytesOfFile
 from pipeline.schema import RECORDS
 from pipeline.source.logs.segment_log import SLICES_OF_A_FILE
 from pipeline.source.options import Decode, LogOptions
-from pipeline.source.reading import open_log, read_slices
+from pipeline.source.slice_reading import open_log, read_slices
 from tests.cost.counting import count
 
 CALLS_OF_RECORD = 0.2

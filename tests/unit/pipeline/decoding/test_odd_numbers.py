@@ -27,7 +27,7 @@ from model.log.records import (
     TopicPartitions,
 )
 from pipeline.decoding.blocks import decode_blocks
-from pipeline.tables.end_offsets import EndOffsetsError, read_end_offsets
+from pipeline.tables.end_offsets_file import EndOffsetsError, read_end_offsets
 from pipeline.tables.histories.group_histories import follow_history, make_table_observers
 from pipeline.tables.histories.history_tables import CLASSIC_GENERATIONS, HISTORY_TABLES
 from storage.codec.batch_encoding import encode_batch

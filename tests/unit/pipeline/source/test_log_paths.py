@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.source.errors import NotALog
 from pipeline.source.logs.paths import find_path, is_of_other_system
-from pipeline.source.reading import find_notes, open_log
+from pipeline.source.slice_reading import find_notes, open_log
 from tests.pipeline.logged import SEGMENTS
 
 

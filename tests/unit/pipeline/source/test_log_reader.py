@@ -28,7 +28,7 @@ from pipeline.schema import BAD_CRC, TOPIC, TRUNCATED
 from pipeline.source.data_source import GroupLogReader, compute_schema
 from pipeline.source.errors import DataLoss, NewerStore, NotALog, OptionError
 from pipeline.source.options import parse_options
-from pipeline.source.reading import open_log
+from pipeline.source.slice_reading import open_log
 from storage.folder.watermark import FORMAT_VERSION, WatermarkHeader, create_watermark
 from storage.log_store import FormatTooNew, read_batch_range
 from storage.rocks.rocks_opening import open_store

@@ -195,7 +195,7 @@ def test_a_bug_before_anything_has_changed_is_told_and_ends_nothing(
         raise Planted
 
     with monkeypatch.context() as patch:
-        patch.setattr("coordinator.runtime.commands.group_commands.handle", failing)
+        patch.setattr("coordinator.runtime.commands.group_command_runner.handle", failing)
         for command in (
             server.join_command("g", "b", ["foo"]),
             server.commit_command("s", "", -1, "foo", {0: 1}),

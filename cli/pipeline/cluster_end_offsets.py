@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.tables.end_offsets import EndOffset
+    from pipeline.tables.end_offsets_file import EndOffset
 
 SAMPLE_MINUTES = 10
 """The size of a lag window, each of which needs an end offset."""
@@ -23,7 +23,7 @@ def find_end_offsets(
     cluster looks up. Raises ``CommandError``.
     """
     from cli.log.cluster import Cluster
-    from pipeline.tables.end_offsets import EndOffset
+    from pipeline.tables.end_offsets_file import EndOffset
 
     cluster = Cluster(bootstrap, config, timeout)
     topics = cluster.list_topics()

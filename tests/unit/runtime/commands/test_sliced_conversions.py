@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state import conversion
-from coordinator.runtime.commands import conversions
+from coordinator.runtime.commands import sliced_conversions
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
 from model.commands import (
@@ -213,7 +213,7 @@ def test_what_is_spoiled_is_made_anew(
 ) -> None:
     """Trigger: the topic that the group has grows between two slices."""
     begun = 0
-    make = conversions._make
+    make = sliced_conversions._make
 
     def count(*arguments: Any) -> Any:
         nonlocal begun
@@ -222,12 +222,12 @@ def test_what_is_spoiled_is_made_anew(
 
     server = make_server()
     pending = begin(server)
-    monkeypatch.setattr(conversions, "_make", count)
+    monkeypatch.setattr(sliced_conversions, "_make", count)
     pending_growth = server.submit(GrowTopic(INTERNAL, TopicName("foo"), 20))
     server.settle()
     assert not isinstance(pending_growth.answer, GroupError)
     assert not isinstance(pending.answer, GroupError)
-    assert 1 <= begun < conversions.ATTEMPTS_MAX
+    assert 1 <= begun < sliced_conversions.ATTEMPTS_MAX
     server.advance(10_000)
     server.restart(survivors=1_000)
 
@@ -235,7 +235,7 @@ def test_what_is_spoiled_is_made_anew(
 def test_a_topic_of_others_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     server = make_server()
     pending = begin_upgrade(server)
-    monkeypatch.setattr(conversions, "_make", None)
+    monkeypatch.setattr(sliced_conversions, "_make", None)
     server.create("baz", 1)
     assert not isinstance(pending.answer, GroupError)
 

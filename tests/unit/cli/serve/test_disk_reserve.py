@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.serve.disk_space import DiskSpace
+from cli.serve.disk_reserve import DiskSpace
 
 KIB = 1 << 10
 RESERVE, MIN_FREE = 64 * KIB, 256 * KIB

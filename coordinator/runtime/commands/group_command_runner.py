@@ -14,7 +14,7 @@ from coordinator.dispatch.handle import ShardCommand, handle
 from coordinator.runtime.api import Reply
 from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commands.command_turns import Turns
-from coordinator.runtime.commands.conversions import Conversions
+from coordinator.runtime.commands.sliced_conversions import Conversions
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.members.member_watches import Watches
 from coordinator.runtime.members.missed_answers import note_missed_answer
