@@ -27,7 +27,7 @@ class ClassicEvent(Enum):
     FOLLOWER_REJOIN = "a follower rejoins with the same protocols"
     LEADER_REJOIN = "the leader rejoins with the same protocols"
     REPLACE = "a static member returns with a new member id, and the same protocol and topics"
-    REPLACE_OTHERWISE = "a static member returns with a new member id, and other protocols or topics"
+    REPLACE_OTHERWISE = "a static member returns with a new member id and another protocol or topics"
     SYNC = "a follower sends SyncGroup"
     LEADER_SYNC = "the leader sends the assignments"
     FAILED_SYNC = "the leader reports that its assignor failed"
