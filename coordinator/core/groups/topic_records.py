@@ -294,7 +294,7 @@ def handle_delete_topic(
 
 
 def handle_allocate_producer_id(catalogue: Catalogue) -> Outcome:
-    """Reserve a block of producer ids; the response has its first id, the runtime hands out all."""
+    """Reserve a block of producer ids. The response has the first; the runtime assigns the rest."""
     first = catalogue.producer_id_end
     value = ProducerIdBlockValue(first + PRODUCER_ID_BLOCK)
     return Outcome(
