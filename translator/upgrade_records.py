@@ -35,7 +35,7 @@ from translator.upgrade_holdings import Holding, compute_holdings, read_subscrip
 
 
 def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Record, ...]]:
-    """The tombstone of the classic group and the records of the consumer group, in Kafka's order."""
+    """The tombstone of the classic group, then the consumer group's records, in Kafka's order."""
     # During its first rebalance a group has generation 0, but member epoch 0 is that of a join.
     group_id, epoch = group.group_id, max(group.generation, 1)
     said = yield from read_subscriptions(group)

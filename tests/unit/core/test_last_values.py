@@ -74,7 +74,7 @@ def test_after_the_last_epoch_nobody_joins_and_who_is_there_may_go() -> None:
     replay(shard, Record(ConsumerGroupTargetAssignmentMetadataKey(G), value))
     answer = server.ask(server.join_command("g", "b", ["foo"]))
     assert isinstance(answer, UnknownServerError)
-    assert "has to be deleted" in str(answer)
+    assert "delete the group" in str(answer)
     server.leave("g", "a")
     assert server.group("g").member_count == 0
     assert not server.failures
