@@ -70,7 +70,7 @@ class ClassicDraft:
         self.effects: list[Effect] = []
         self.releases: list[Release] = []
 
-    # ------------------------------------------------------------------------------ what is known
+    # ------------------------------------------------------------------------------------ queries
 
     @property
     def group_id(self) -> GroupId:
@@ -221,7 +221,7 @@ class ClassicDraft:
             else:
                 counts.pop(name, None)
 
-    # ------------------------------------------------------------------------ answers, deadlines
+    # ---------------------------------------------------------------------- responses, deadlines
 
     def note_rebalance(self, reason: str) -> None:
         """Note the reason of a rebalance for the server's log, truncated: clients provide it."""

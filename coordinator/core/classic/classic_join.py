@@ -236,7 +236,7 @@ def _compute_reason(event: str, command: JoinGroup) -> str:
     return f"{event}: {command.reason or 'not provided'}"
 
 
-# ---------------------------------------------------------------------------------- known ones
+# ------------------------------------------------------------------------------- known members
 
 
 def _join_known(

@@ -124,7 +124,7 @@ def _expire_join(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
 
 
 def _check_size(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
-    """Rebalance a group that is above its maximum size; members that join when it is full fail."""
+    """Rebalance a group above its maximum size; members that rejoin once it is full are refused."""
     settings = shard.settings_of(group.group_id)
     if len(group.members) <= settings.group_max_size:
         return Outcome(response=Done())

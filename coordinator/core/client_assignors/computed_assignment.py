@@ -174,7 +174,7 @@ def _get_said(group: ConsumerGroup, member: Member, assignor: str) -> tuple[int,
     return NO_REASON, CLASSIC_VERSION, said
 
 
-# --------------------------------------------------------------------------------- what it brings
+# ------------------------------------------------------------------------------------- validation
 
 
 def compute_target_of(

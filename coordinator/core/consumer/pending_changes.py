@@ -36,9 +36,9 @@ def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
 
 
 def _would_lose(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
-    """Whether it owns partitions that it no longer subscribes to and the target still has.
+    """Whether it owns partitions of a topic that is deleted, or that it no longer subscribes to.
 
-    Their topic was deleted, for example, after the target was computed.
+    The target may still have them.
     """
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     return not group.numbers.topic_indexes_of(member.assigned) <= subscribed

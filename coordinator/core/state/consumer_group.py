@@ -139,7 +139,7 @@ class ConsumerGroup:
         self.assignment_epoch_of: array[int] = array("i")
         self.subscribed_topics_cache = SubscribedTopicsCache()
 
-    # ------------------------------------------------------------------------------- questions
+    # --------------------------------------------------------------------------------- queries
 
     def member(self, member_id: MemberId) -> Member | None:
         """The member with that id, if it counts as one (``Member.is_member``)."""
@@ -221,7 +221,7 @@ class ConsumerGroup:
             cache.found[subscription] = found
         return found
 
-    # -------------------------------------- changes, for coordinator.core.replay.group_records only
+    # ------------------------------------------------ changes, for coordinator.core.replay only
 
     def lengthen(self) -> None:
         """Extend the arrays to the highest partition number."""

@@ -120,11 +120,11 @@ class PartitionNumbers:
         return self._ranges[bisect_right(self._bases, number) - 1]
 
     def topic_index(self, number: int) -> int:
-        """The index in ``topics`` of the topic that a number stands for."""
+        """The index in ``topics`` of the topic of a number."""
         return self._range_of(number).topic
 
     def topic_indexes_of(self, numbers: Sequence[int]) -> set[int]:
-        """The indexes in ``topics`` of the topics that these numbers (ascending) stand for."""
+        """The indexes in ``topics`` of the topics of these ascending numbers."""
         return {own.topic for own, _, _ in self._runs(numbers)}
 
     def _runs(self, numbers: Sequence[int]) -> Iterator[tuple[NumberRange, int, int]]:
