@@ -156,7 +156,7 @@ def test_a_commit_with_an_epoch_above_the_members_is_stale_too() -> None:
 
 
 def test_heartbeats_while_a_target_is_late_raise_no_epoch_and_write_nothing() -> None:
-    """Trigger (KAFKA-20272): a member heartbeats often while the target is behind the group epoch."""
+    """Trigger (KAFKA-20272): heartbeats come often while the target is behind the group epoch."""
     server = VirtualServer({"foo": 2}, settings=OUT_OF_LINE)
     server.join("g", "a", ["foo"])
     server.beat(server.heartbeat("g", "a", 1, owned={}))

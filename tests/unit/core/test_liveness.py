@@ -53,7 +53,7 @@ ACTS = st.lists(
 def test_every_deadline_falls_when_it_is_due_and_not_a_millisecond_later(
     acts: list[tuple[Any, ...]],
 ) -> None:
-    """Bug: it expired with its bucket, up to 100 ms late; ``next_deadline_ms`` is exact now."""
+    """Bug: it expired with its bucket, up to 100 ms late."""
     timeout_ms, now_ms = 420, 1_000
     liveness = Liveness(timeout_ms)
     sessions: dict[str, int] = {}

@@ -40,7 +40,7 @@ def state_of(server: VirtualServer) -> MemberState:
 
 
 def test_what_a_member_may_not_know_that_it_has_is_told_before_it_is_to_give_it_up() -> None:
-    """Bug: it got what it owned already, acknowledged nothing, and its rebalance timeout expired."""
+    """Bug: it got what it owned already, acknowledged nothing, and was removed by timeout."""
     server = missed()
     told = by_another_connection(server)
     assert server.names(told.assignment) == {"foo": (0, 1, 2, 3)}
