@@ -56,7 +56,7 @@ def _compute_whereabouts(classic: ClassicGroup | None, command: ConsumerGroupHea
     instance_id = command.instance_id
     if classic is None or instance_id is None or instance_id not in classic.instances:
         return ""
-    return f" Instance {instance_id} is its member {classic.instances[instance_id]} now."
+    return f" Instance id {instance_id} is owned by its member {classic.instances[instance_id]}."
 
 
 def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
