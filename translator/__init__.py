@@ -1,1 +1,4 @@
-"""Classic requests on consumer groups, and the conversion of groups both ways; pure."""
+"""Classic requests on consumer groups, and online upgrade and downgrade of groups. Pure.
+
+Rows (T1 and the like) are those of tests/scenarios/README.md.
+"""

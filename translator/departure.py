@@ -1,4 +1,4 @@
-"""Leaving a consumer group; with its last member of the new protocol goes its type."""
+"""Leaving a consumer group, which may downgrade it: the last consumer-protocol member leaves."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from translator.downgrade import compute_downgrade, is_to_downgrade
 
 
 def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome:
-    """A heartbeat with epoch -1 or -2. Errors: rows C11, C13 and C16 of Kafka's table.
+    """Handle a heartbeat with epoch -1 (leave) or -2 (temporary leave of a static member).
 
-    With -1 the member goes, with all that it holds; with -2 a static member goes for a while.
+    Raises the errors of rows C11, C13 and C16 (tests/scenarios/README.md).
     """
     group = shard.consumer_groups.get(command.group_id)
     if group is None:
@@ -48,9 +48,10 @@ def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome
 
 
 def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
-    """LeaveGroup: members go by their ids or as instances, each with its own result.
+    """Handle LeaveGroup: remove members by member id or instance id, each with its own result.
 
-    All that go share one group epoch. Without a group each of them is unknown (rows L1 and T10).
+    They share one bump of the group epoch. If there is no group, each member is unknown (rows L1
+    and T10).
     """
     group = shard.consumer_groups.get(command.group_id)
     classic = shard.classic_group(command.group_id)
@@ -103,7 +104,7 @@ def compute_departure(
     now: Now,
     response: Response,
 ) -> Outcome:
-    """Members go for good, and with the last one of the consumer protocol the group's type."""
+    """Remove members; downgrade the group if the last consumer-protocol member is among them."""
     gone = frozenset(member.member_id for member in members)
     if is_to_downgrade(shard, group, gone):
         return compute_downgrade(shard, group, gone, now, response)
@@ -112,10 +113,10 @@ def compute_departure(
 
 
 def handle_expire_member(shard: Shard, command: ExpireMember, now: Now) -> Outcome:
-    """Remove the member if the deadline still holds.
+    """Remove the member if the deadline still applies.
 
-    A rebalance deadline holds while the member has not left the epoch in which it had to
-    revoke (Kafka keys its timer by the member epoch).
+    A rebalance deadline applies while the member has not left the epoch in which it had to revoke
+    partitions (Kafka's timer compares the member epoch, too).
     """
     group = shard.consumer_groups.get(command.group_id)
     member = group.member(command.member_id) if group is not None else None

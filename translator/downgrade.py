@@ -1,11 +1,11 @@
-"""A consumer group becomes a classic group: the last member of the new protocol goes.
+"""Downgrade: a consumer group becomes a classic group when only classic members are left.
 
-Only members of the classic protocol are left. The group goes over with its epoch as the
-generation and its target as the assignments, and rebalances at once. What a member has not given up
-yet is its own until that rebalance: the group may be upgraded again before.
+The group epoch becomes the generation and the target the assignments, and the group rebalances at
+once. Until then a member keeps the partitions that it has not revoked yet: the group may be
+upgraded again before.
 
-Its members were told none of that. The record names no leader, and whoever loads it knows by that
-that the group still has to rebalance.
+No member knows of the new generation. So the record names no leader, which tells a coordinator
+that loads it that the group still has to rebalance.
 
 Source: KIP-848, "Downgrade"; Kafka's ``GroupMetadataManager.convertToClassicGroup`` and
 ``ClassicGroup.fromConsumerGroup``.
@@ -51,7 +51,7 @@ from muster.assignors import embedded
 
 @value
 class Replacement:
-    """A classic member that takes the place of a static member of the consumer protocol."""
+    """A classic member that replaces a static member of the consumer protocol."""
 
     member_id: MemberId
     metadata: ConsumerGroupMemberMetadataValue
@@ -64,9 +64,9 @@ def is_to_downgrade(
     gone: Collection[MemberId],
     replacement: Replacement | None = None,
 ) -> bool:
-    """Whether the group becomes a classic group once these members are gone.
+    """Whether the group must be downgraded once the members in ``gone`` have left.
 
-    Those whom a replacement takes the place of are among them.
+    They include the member that ``replacement`` replaces.
     """
     settings = shard.settings_of(group.group_id)
     left = group.member_count - len(gone) + (replacement is not None)
@@ -88,7 +88,7 @@ def compute_downgrade(
     response: Response | None,
     replacement: Replacement | None = None,
 ) -> Outcome:
-    """The end of the consumer group and the classic group, which rebalances."""
+    """Tombstone the consumer group, write the classic group, and begin its rebalance."""
     steps = _downgrade(shard, group, gone, now, response, replacement)
     weight = sum(weigh_metadata(member.metadata) for member in group.members())
     return convert(steps, weight)
@@ -111,7 +111,7 @@ def _downgrade(
     sessions = [(each.member_id, each.session_timeout_ms) for each in classic.members.values()]
     draft.effects.append(BeginClassicSessions(group.group_id, tuple(sessions)))
     yield
-    reason = "only members of the classic protocol are left: the group is downgraded"
+    reason = "only classic members are left: the group is downgraded"
     rebalance(draft, shard.settings_of(group.group_id), ClassicEvent.GONE, reason)
     yield
     assert isinstance(record.value, GroupMetadataValue), "it is the record of a group"
@@ -123,7 +123,7 @@ def _downgrade(
 
 
 def _find_names(shard: Shard, group: ConsumerGroup) -> set[TopicName]:
-    """Of the topics of which members have partitions."""
+    """The names of the existing topics that members have partitions of."""
     by_id = shard.image.by_id
     return {by_id[topic_id].name for topic_id in group.numbers.topics if topic_id in by_id}
 
@@ -135,7 +135,7 @@ def _compute_classic_group(
     now: Now,
     replacement: Replacement | None,
 ) -> Steps[ClassicGroup]:
-    """The group as it was: Stable, at the group epoch."""
+    """The classic group before its rebalance: Stable, with the group epoch as its generation."""
     draft = ClassicDraft(compute_new_group(group.group_id, now.wall_ms), now)
     staying = [
         (member.member_id, member.metadata, member)
@@ -197,9 +197,9 @@ def _compute_member(
 def _compute_free_slots(
     group: ConsumerGroup, gone: Collection[MemberId], replacement: Replacement | None
 ) -> frozenset[int]:
-    """Who holds what others may have: nobody, and those that are gone.
+    """The slots whose partitions others may get: ``NOBODY`` and the removed members.
 
-    What a replaced member holds is its replacement's.
+    The partitions of a replaced member go to its replacement.
     """
     kept = None if replacement is None else replacement.replaced.member_id
     left = (group.member(member_id) for member_id in gone if member_id != kept)

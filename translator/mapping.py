@@ -1,9 +1,9 @@
-"""Members of the classic protocol within consumer groups: what they say, in the other's words.
+"""Classic members of consumer groups: mapping of their requests and responses.
 
-Pure translation, of Kafka's ``classicGroupJoinToConsumerGroup`` and what it calls. A classic member
-of a consumer group has ``classic_member_metadata``; its generation is its member epoch. A JoinGroup
-is a heartbeat that says everything, with what the embedded subscription says that the member owns;
-a member that stops for each rebalance owns nothing then, one that does not (KIP-429) says what.
+It follows Kafka's ``classicGroupJoinToConsumerGroup`` and the methods that it calls. A classic
+member of a consumer group has ``classic_member_metadata``; its generation is its member epoch. A
+JoinGroup maps to a full heartbeat whose owned partitions come from the embedded subscription: none
+for an eager member, the partitions that it keeps for a cooperative one (KIP-429).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from model.responses import ConsumerGroupHeartbeatResponse, JoinGroupResponse, S
 from model.topics import TopicImage
 from muster.assignors import embedded
 
-# ------------------------------------------------------------------------------- what members say
+# -------------------------------------------------------------------------------------- requests
 
 
 def compute_subscription(command: JoinGroup) -> embedded.Subscription:
@@ -44,8 +44,8 @@ def compute_subscription(command: JoinGroup) -> embedded.Subscription:
     subscription = decode_subscription(command.protocols[0].metadata)
     if subscription is None:
         raise InconsistentGroupProtocol(
-            f"The metadata of protocol {command.protocols[0].name} is no subscription of the "
-            "embedded consumer protocol."
+            f"The metadata of protocol {command.protocols[0].name} is not a valid subscription of "
+            "the embedded consumer protocol."
         )
     return subscription
 
@@ -60,7 +60,7 @@ def compute_metadata(
     command: JoinGroup,
     subscription: embedded.Subscription,
 ) -> ConsumerGroupMemberMetadataValue:
-    """The metadata of the member from now on; ``known`` is what it, or its instance, has."""
+    """The member's new metadata; ``known`` is the old one, of the member or its predecessor."""
     old = known or NOTHING_SAID
     classic = ClassicMemberMetadata(
         command.session_timeout_ms,
@@ -85,7 +85,7 @@ def compute_heartbeat(
     metadata: ConsumerGroupMemberMetadataValue,
     owned: tuple[TopicPartitions, ...] | None,
 ) -> ConsumerGroupHeartbeat:
-    """The heartbeat that says the same as a JoinGroup."""
+    """The heartbeat that is equivalent to a JoinGroup."""
     return ConsumerGroupHeartbeat(
         command.caller,
         command.group_id,
@@ -101,11 +101,11 @@ def compute_heartbeat(
 def compute_owned(
     subscription: embedded.Subscription, member: Member | None, image: TopicImage
 ) -> tuple[TopicPartitions, ...] | None:
-    """What a member says that it owns; ``None`` where that may be what it owned before.
+    """The partitions that the member reports as owned; ``None`` if the report may be outdated.
 
-    A subscription of the generation before the member's was made before the answer to the last
-    JoinGroup: that answer was lost, or this request was late, and then the member may own more
-    than it says here. It is asked once more, and says it with its generation.
+    A subscription with the member's previous generation was built before the response to its last
+    JoinGroup: that response was lost, or this request is late, and the member may own more by now.
+    It has to rejoin once more, and then reports with its current generation.
     """
     if (
         member is not None
@@ -121,26 +121,29 @@ def compute_owned(
 
 
 def supports_protocols(group: ConsumerGroup, command: JoinGroup) -> bool:
-    """Row T1: whether all classic members can follow one of the protocols, be it never used."""
+    """Whether all classic members support one of the protocols (row T1).
+
+    As in Kafka this is checked although the server assigns, whatever the protocol is.
+    """
     if command.protocol_type != PROTOCOL_TYPE:
         return False
     counts, size = group.classic_protocols, group.classic_member_count
     return any(counts.get(protocol.name, 0) == size for protocol in command.protocols)
 
 
-# -------------------------------------------------------------------------- what members are told
+# ------------------------------------------------------------------------------------- responses
 
 
 def get_protocol_name(classic: ClassicMemberMetadata) -> str | None:
-    """The protocol that a member is told: its own first one. Only a damaged log has none."""
+    """The protocol name in responses: the member's first. Only a damaged log has none."""
     protocols = classic.supported_protocols
     return protocols[0].name if protocols else None
 
 
 def get_protocol(classic: ClassicMemberMetadata, name: str | None) -> ClassicProtocol | None:
-    """The member's protocol of that name, its first one where none is named.
+    """The member's protocol with that name, or its first one for ``None``.
 
-    A member that joined when the group was a classic one was told any of its protocols.
+    A member that joined before the upgrade may have been sent any of its protocols.
     """
     for protocol in classic.supported_protocols:
         if name is None or protocol.name == name:
@@ -151,7 +154,7 @@ def get_protocol(classic: ClassicMemberMetadata, name: str | None) -> ClassicPro
 def compute_join_answer(
     metadata: ConsumerGroupMemberMetadataValue, response: ConsumerGroupHeartbeatResponse
 ) -> JoinGroupResponse:
-    """Row T3: nobody leads, so that nobody computes an assignment."""
+    """The JoinGroup response, without a leader: no client computes an assignment (row T3)."""
     assert metadata.classic_member_metadata is not None, "it joined by JoinGroup"
     return JoinGroupResponse(
         response.member_id,
@@ -165,9 +168,9 @@ def compute_join_answer(
 def compute_sync_answer(
     group: ConsumerGroup, member: Member, protocol: ClassicProtocol, image: TopicImage
 ) -> SyncGroupResponse:
-    """Row T7: what is assigned to the member, without what it has to give up.
+    """The SyncGroup response: the assigned partitions, without those pending revocation (row T7).
 
-    With the bytes that a client-side assignor has for it.
+    It has the user data that a client-side assignor provides for the member.
     """
     assigned = _assigned_partitions(group, member, image)
     assignment = encode_assignment(assigned, protocol.metadata, compute_user_data(group, member))

@@ -1,8 +1,8 @@
-"""What a conversion asks of the people who run a group: the plan, and the way back by hand.
+"""Migration for operators: the plan of an upgrade, and the manual downgrade.
 
-The plan of a classic group is what ``translator.upgrade`` would refuse, what needs care, and
-what changes in each client's settings. The way back by hand makes a consumer group without members
-of the consumer protocol a classic group, whatever the policy is.
+The plan of a classic group lists what ``translator.upgrade`` would refuse, what needs attention,
+and the changes of each client's configuration. The manual downgrade converts a consumer group
+without consumer-protocol members to a classic group, regardless of the migration policy.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _SAME_ASSIGNOR = ("range",)
 
 
 def compute_migration_plan(shard: Shard, group_id: GroupId) -> Steps[MigrationPlan]:
-    """What becomes of the group when the first member of the consumer protocol joins it.
+    """The plan for the upgrade of the group, computed in slices of members.
 
-    In slices of members; it is of the group as it was at the first. A consumer group has nothing
-    in its way. Raises ``GroupIdNotFound`` where there is no group, or one of another type.
+    It describes the group as of the first slice. A consumer group has an empty plan. Raises
+    ``GroupIdNotFound`` if there is no group, or it is neither classic nor consumer.
     """
     settings = shard.settings_of(group_id)
     consumer = shard.consumer_groups.get(group_id)
@@ -112,7 +112,7 @@ def _compute_plan(
 
 
 def _weigh(member: CandidateMember) -> int:
-    """What it says is decoded."""
+    """The weight of a member: its subscription and assignment are decoded."""
     return weigh_bytes(member.subscription) + weigh_bytes(member.assignment)
 
 
@@ -123,7 +123,7 @@ def _plan_member(
     of_group: tuple[Reason, ...],
     own: tuple[Reason, ...],
 ) -> PlannedMember:
-    """What is in the way of the group is in the way of each member."""
+    """The plan of a member; the reasons of its group count for its verdict as well."""
     return PlannedMember(
         MemberId(member.member_id),
         None if member.instance_id is None else InstanceId(member.instance_id),
@@ -141,26 +141,26 @@ def _as_reason(reason: Reason) -> MigrationReason:
 def compute_client_changes(
     settings: CoordinatorSettings, strategy: str | None, instance_id: str | None
 ) -> tuple[ClientChange, ...]:
-    """Settings of Kafka's clients: what comes or has to stay, what goes (``None``), and why."""
+    """The changes of a client's configuration: set or keep a value, or remove it (``None``)."""
     offered = settings.group_consumer_assignors
     assignor = strategy if strategy in _SAME_ASSIGNOR and strategy in offered else offered[0]
     session_ms = settings.group_consumer_session_timeout_ms
     heartbeat_ms = settings.group_consumer_heartbeat_interval_ms
     changes = [
-        ClientChange("group.protocol", "consumer", "the client speaks the consumer protocol"),
-        ClientChange("group.remote.assignor", assignor, "the server assigns"),
+        ClientChange("group.protocol", "consumer", "the client uses the consumer protocol"),
+        ClientChange("group.remote.assignor", assignor, "the server computes the assignment"),
         ClientChange(
-            "partition.assignment.strategy", None, "the assignors of clients are not asked any more"
+            "partition.assignment.strategy", None, "classic client assignors are not used any more"
         ),
         ClientChange(
             "session.timeout.ms",
             None,
-            f"consumer.session.timeout.ms of the group takes its place: {session_ms}",
+            f"consumer.session.timeout.ms of the group applies: {session_ms}",
         ),
         ClientChange(
             "heartbeat.interval.ms",
             None,
-            f"consumer.heartbeat.interval.ms of the group takes its place: {heartbeat_ms}",
+            f"consumer.heartbeat.interval.ms of the group applies: {heartbeat_ms}",
         ),
     ]
     if instance_id is not None:
@@ -168,23 +168,23 @@ def compute_client_changes(
             ClientChange(
                 "group.instance.id",
                 instance_id,
-                f"it stays: the instance keeps its partitions if it is back within {session_ms} ms",
+                f"unchanged: the member keeps its partitions if it returns within {session_ms} ms",
             )
         )
     return tuple(changes)
 
 
-# ------------------------------------------------------------------------------ the way back
+# -------------------------------------------------------------------------- manual downgrade
 
 
 def handle_convert_to_classic(shard: Shard, command: ConvertToClassicGroup, now: Now) -> Outcome:
-    """Make a consumer group a classic group that keeps its offsets, in one batch.
+    """Convert a consumer group to a classic group, which keeps its offsets, in one batch.
 
-    Without members it is as a classic group that its last member has left, at the epoch as its
-    generation; with classic members alone it is the downgrade that the last one of the others would
-    bring. A classic group stays one. Raises ``GroupIdNotFound`` where there is no group or one of
-    another type, ``NonEmptyGroup`` where members speak the consumer protocol, and
-    ``GroupMaxSizeReached`` where a classic group may not have so many.
+    An empty group becomes an Empty classic group with the group epoch as its generation. A group
+    of classic members only is downgraded as if its last consumer-protocol member had left. For a
+    classic group nothing happens. Raises ``GroupIdNotFound`` if there is no group or it has another
+    type, ``NonEmptyGroup`` if members use the consumer protocol, and ``GroupMaxSizeReached`` if it
+    has more members than a classic group may have.
     """
     group_id = command.group_id
     group = shard.consumer_groups.get(group_id)
@@ -208,18 +208,18 @@ def _compute_empty_record(group: ConsumerGroup, now: Now) -> Record:
 
 
 def check_convert_to_classic(group: ConsumerGroup, max_size: int) -> None:
-    """Whether classic members alone are in the group, and not too many."""
+    """Raise an error unless the group has classic members only, and not too many."""
     speakers = [member for member in group.members() if member.classic is None]
     if speakers:
         named = ", ".join(member.member_id for member in speakers[:NAMED_MAX])
         if len(speakers) > NAMED_MAX:
             named += ", ..."
         raise NonEmptyGroup(
-            f"{len(speakers)} members of group {group.group_id} speak the consumer protocol: stop "
+            f"{len(speakers)} members of group {group.group_id} use the consumer protocol: stop "
             f"them first ({named})."
         )
     if group.member_count > max_size:
         raise GroupMaxSizeReached(
-            f"Group {group.group_id} has {group.member_count} members, and a classic group may "
-            f"have {max_size}."
+            f"Group {group.group_id} has {group.member_count} members; a classic group may have at "
+            f"most {max_size}."
         )

@@ -1,13 +1,13 @@
-"""Whether a classic group can become a consumer group, and what is lost or needs care on the way.
+"""Whether a classic group can be upgraded to a consumer group, and what needs attention.
 
-Facts of Kafka's ``GroupMetadataManager.validateOnlineUpgrade`` and
-``ConsumerGroup.fromClassicGroup``: the first member of the new protocol converts the group with all
-its members, and is refused with GROUP_ID_NOT_FOUND where the policy does not allow it, the group
-is not of the type ``consumer``, has more members than a consumer group may have, has a member
-whose embedded subscription or assignment cannot be read, or whose assignment carries user data,
-which only a leader's own assignor understands. The version of the embedded protocol is not looked
-at. A group without members is deleted and made anew, whatever it was. Not Kafka's: a member that
-names more topics than one may.
+It follows Kafka's ``GroupMetadataManager.validateOnlineUpgrade`` and
+``ConsumerGroup.fromClassicGroup``. The first consumer-protocol member converts the group with all
+its members. It is refused with GROUP_ID_NOT_FOUND if the migration policy does not allow it, the
+protocol type is not ``consumer``, the group has more members than a consumer group may have, a
+member's embedded subscription or assignment cannot be decoded, or an assignment has user data,
+which only the leader's assignor understands. The version of the embedded protocol is not checked.
+An empty group is deleted and created again, whatever its protocol type was. Unlike Kafka, a member
+that subscribes to too many topics also prevents the upgrade.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _REGEX_MAX_BYTES = 1 << 15
 
 
 class Verdict(Enum):
-    """``BLOCKED`` where the conversion is refused; ``WARN`` where it needs care."""
+    """``BLOCKED``: the upgrade is refused. ``WARN``: it needs attention."""
 
     READY = "READY"
     WARN = "WARN"
@@ -51,7 +51,7 @@ class Verdict(Enum):
 
 
 class Hindrance(Enum):
-    """What stands in the way, or needs care, from the worst on."""
+    """What prevents an upgrade or needs attention, the most severe first."""
 
     POLICY = "migration_policy"
     PROTOCOL_TYPE = "protocol_type"
@@ -83,10 +83,10 @@ BLOCKING = (
 
 @value
 class CandidateMember:
-    """What is known of a member of a classic group.
+    """A member of a classic group, as input of the rules.
 
-    ``subscription`` is what it said for the protocol that was chosen. An empty ``assignment`` is
-    that of a member that has never synced.
+    ``subscription`` is its metadata for the protocol of the group. ``assignment`` is empty if the
+    member has never received one.
     """
 
     member_id: str
@@ -99,7 +99,7 @@ class CandidateMember:
 
 @value
 class Candidate:
-    """A classic group that may become a consumer group."""
+    """A classic group, as input of the rules."""
 
     group_id: str
     protocol_type: str | None
@@ -109,9 +109,11 @@ class Candidate:
 
 @value
 class MigrationRules:
-    """What the coordinator allows. ``patterns`` are the ones that clients subscribe with, by client
-    id: a classic member says only the topics that its pattern matched, so no record has it.
-    ``keeps_user_data``: a client-side assignor that understands it comes with the conversion.
+    """The limits and policies of the coordinator.
+
+    ``patterns`` are the regular expressions that clients subscribe with, by client id: a classic
+    member sends only the topics that it matched, so they are in no record. ``keeps_user_data``: the
+    joining member has a client-side assignor, which understands the user data of assignments.
     """
 
     allows_upgrade: bool = True
@@ -133,33 +135,33 @@ class Reason:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether the conversion is refused for it."""
+        """Whether the upgrade is refused for it."""
         return self.hindrance in BLOCKING
 
 
 @value
 class Readiness:
-    """The verdict on a group, and why."""
+    """The verdict on a group, and its reasons."""
 
     group_id: str
     verdict: Verdict
     reasons: tuple[Reason, ...]
 
     def clients_to_change(self) -> tuple[str, ...]:
-        """Client ids that the reasons name, the ones that block first."""
+        """The client ids of the reasons, the most severe first."""
         named = [reason for reason in self.reasons if reason.client_id is not None]
         named.sort(key=lambda reason: list(Hindrance).index(reason.hindrance))
         return tuple(dict.fromkeys(str(reason.client_id) for reason in named))
 
 
 def compute_candidate(group: ClassicGroup) -> Candidate:
-    """A classic group as the rules of a migration look at it."""
+    """A classic group as input of the rules."""
     members = tuple(compute_candidate_member(group, member) for member in group.members.values())
     return Candidate(group.group_id, group.protocol_type, group.protocol_name, members)
 
 
 def compute_candidate_member(group: ClassicGroup, member: ClassicMember) -> CandidateMember:
-    """A member of it."""
+    """A member of a classic group as input of the rules."""
     return CandidateMember(
         member.member_id,
         member.instance_id,
@@ -171,9 +173,9 @@ def compute_candidate_member(group: ClassicGroup, member: ClassicMember) -> Cand
 
 
 def subscription_of(group: ClassicGroup, member: ClassicMember) -> bytes:
-    """What a member said for the protocol of the group, or for its first where there is none yet.
+    """The member's metadata for the protocol of the group, or else for its first protocol.
 
-    A group that fills for the first time has members and no protocol.
+    During its first rebalance a group has members but no protocol yet.
     """
     said = member.metadata_for(group.protocol_name) or member.metadata
     if said or not member.protocols:
@@ -182,7 +184,7 @@ def subscription_of(group: ClassicGroup, member: ClassicMember) -> bytes:
 
 
 def compute_migration_rules(settings: CoordinatorSettings) -> MigrationRules:
-    """What the coordinator allows a group."""
+    """The rules for a group with these settings."""
     return MigrationRules(
         allows_upgrade(settings.group_consumer_migration_policy),
         settings.group_consumer_max_size,
@@ -192,7 +194,7 @@ def compute_migration_rules(settings: CoordinatorSettings) -> MigrationRules:
 
 
 def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Readiness:
-    """What becomes of a group when the first member of the new protocol joins it."""
+    """Apply all rules to a group and its members."""
     reasons = compute_reasons_of_group(group, rules)
     for member in group.members:
         reasons += compute_member_reasons(group, member, rules)
@@ -200,43 +202,46 @@ def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Read
 
 
 def compute_verdict(reasons: Collection[Reason]) -> Verdict:
-    """What these reasons come to, of a group or of one member."""
+    """The verdict that these reasons add up to, for a group or one member."""
     if any(reason.is_blocking for reason in reasons):
         return Verdict.BLOCKED
     return Verdict.WARN if reasons else Verdict.READY
 
 
 def compute_reasons_of_group(group: Candidate, rules: MigrationRules) -> list[Reason]:
-    """Those of the group itself, with members or without."""
+    """The reasons of the group itself, which may be empty."""
     if group.members:
         return compute_group_reasons(group, rules)
     if group.protocol_type in (PROTOCOL_TYPE, None, ""):
         return []
-    detail = f"those that were in it are of the type {group.protocol_type}: they stay classic"
+    detail = f"its former members use the protocol type {group.protocol_type} and stay classic"
     return [Reason(Hindrance.OTHER_TYPE, detail)]
 
 
 def compute_group_reasons(group: Candidate, rules: MigrationRules) -> list[Reason]:
-    """Those of the group itself, for which nothing of its members has to be read."""
+    """The reasons of a group with members that can be found without decoding their metadata."""
     found: list[Reason] = []
     if not rules.allows_upgrade:
         detail = (
-            "consumer.migration.policy of the group, or group.consumer.migration.policy where it "
-            "has none, allows no upgrade"
+            "the migration policy (consumer.migration.policy of the group, or else "
+            "group.consumer.migration.policy) does not allow an upgrade"
         )
         found.append(Reason(Hindrance.POLICY, detail))
     if group.protocol_type != PROTOCOL_TYPE:
-        detail = f"the protocol type is {group.protocol_type or 'not known'}, not consumer"
+        detail = f"the protocol type is {group.protocol_type or 'unknown'}, not consumer"
         found.append(Reason(Hindrance.PROTOCOL_TYPE, detail))
     if len(group.members) > rules.max_size:
-        detail = f"{len(group.members)} members, and a consumer group may have {rules.max_size}"
+        detail = (
+            f"it has {len(group.members)} members; a consumer group may have at most "
+            f"{rules.max_size}"
+        )
         found.append(Reason(Hindrance.GROUP_SIZE, detail))
     name = group.protocol_name or ""
     if name in _EAGER:
-        detail = f"{name} is eager: while both protocols are there its members stop for each step"
+        detail = f"{name} is eager: until all clients are migrated, members stop for each rebalance"
         found.append(Reason(Hindrance.EAGER_STRATEGY, detail))
     elif name != _COOPERATIVE:
-        detail = f"{name or 'no strategy'} is an assignor of its own: the server's takes its place"
+        detail = f"a server-side assignor replaces {name or 'the unknown assignor'}"
         found.append(Reason(Hindrance.CUSTOM_STRATEGY, detail))
     return found
 
@@ -244,7 +249,7 @@ def compute_group_reasons(group: Candidate, rules: MigrationRules) -> list[Reaso
 def compute_member_reasons(
     group: Candidate, member: CandidateMember, rules: MigrationRules
 ) -> list[Reason]:
-    """Those of one member."""
+    """The reasons of one member."""
     found: list[Reason] = []
 
     def add(hindrance: Hindrance, detail: str) -> None:
@@ -259,17 +264,17 @@ def compute_member_reasons(
         try:
             check_regex(pattern, _REGEX_MAX_BYTES)
         except InvalidRegularExpression as error:
-            add(Hindrance.PATTERN, f"its pattern is no pattern of RE2: {error}")
+            add(Hindrance.PATTERN, f"its regular expression is not valid in RE2: {error}")
     if member.session_timeout_ms > rules.session_timeout_ms:
         detail = (
-            f"session.timeout.ms {member.session_timeout_ms} is of no use with the new protocol: "
-            f"all members have the server's {rules.session_timeout_ms}"
+            f"session.timeout.ms {member.session_timeout_ms} has no effect with the consumer "
+            f"protocol: the group's {rules.session_timeout_ms} applies"
         )
         add(Hindrance.SESSION_TIMEOUT, detail)
     if member.instance_id is not None:
         detail = (
-            f"the static member {member.instance_id} keeps its partitions while it is away for at "
-            f"most {rules.session_timeout_ms} ms"
+            f"the static member {member.instance_id} keeps its partitions for at most "
+            f"{rules.session_timeout_ms} ms while it is away"
         )
         add(Hindrance.STATIC_MEMBER, detail)
     return found
@@ -296,14 +301,15 @@ def _check_embedded(member: CandidateMember, rules: MigrationRules) -> list[tupl
         version = peek_version(member.subscription)
         if version == _FIRST_VERSION_WITH_OWNED and leaves_out_owned(member.subscription):
             detail = (
-                "its library writes version 1 without owned partitions (as kafka-go, platformatic "
-                "and faust do): it is taken to own nothing when it joins; Kafka would refuse it"
+                "its client library writes version 1 without owned partitions (as kafka-go, "
+                "platformatic and faust do): it counts as owning none when it joins; Kafka would "
+                "refuse it"
             )
             found.append((Hindrance.OWNED_LEFT_OUT, detail))
         elif version < FIRST_VERSION_WITH_RACK:
             detail = (
-                f"its subscription is of version {version}: below {FIRST_VERSION_WITH_RACK} it "
-                "does not say all that the server could use"
+                f"its subscription has version {version}: versions below {FIRST_VERSION_WITH_RACK} "
+                "lack fields that the server uses"
             )
             found.append((Hindrance.EMBEDDED_VERSION, detail))
     if not member.assignment:

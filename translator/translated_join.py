@@ -1,6 +1,6 @@
-"""JoinGroup on a consumer group: answered at once, and no other member is waited for.
+"""JoinGroup on a consumer group, which is answered without waiting for other members.
 
-Facts of Kafka's ``classicGroupJoinToConsumerGroup``. Rows T1 to T3 and T11.
+It follows Kafka's ``classicGroupJoinToConsumerGroup``. Rows T1 to T3 and T11.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ from translator.mapping import (
 def handle_join_of_classic_member(
     shard: Shard, group: ConsumerGroup, command: JoinGroup, now: Now
 ) -> Outcome:
-    """Make or change the member, and move it as far as it may go."""
+    """Add or update the member, and reconcile it as far as possible."""
     member_id = command.new_member_id if command.member_id is None else command.member_id
     check_room(shard, group, member_id)
     if not supports_protocols(group, command):
         raise InconsistentGroupProtocol(
-            f"The protocol type of group {group.group_id} is consumer, and not all of its classic "
-            f"members can follow any of {', '.join(each.name for each in command.protocols)}."
+            f"The protocol type {command.protocol_type} or the protocols of the member "
+            f"({', '.join(each.name for each in command.protocols)}) are incompatible with those "
+            f"of group {group.group_id}."
         )
     subscription = compute_subscription(command)
     limit = shard.settings.group_subscriptions_max
@@ -68,7 +69,7 @@ def handle_join_of_classic_member(
         raise InvalidRequest(f"A member cannot subscribe to more than {limit} topics.")
     is_new = command.member_id is None and command.instance_id is None
     if is_new and command.requires_member_id:
-        raise MemberIdRequired(f"The member has to join again, as {member_id}.", member_id)
+        raise MemberIdRequired(f"The member must rejoin with member id {member_id}.", member_id)
     member, takes_place = _find_member(group, command)
     if member is None and command.member_id is not None and subscription.owned_partitions:
         # It was a member, and was removed: what it believes to own may be another's by now, and
@@ -90,10 +91,10 @@ def handle_join_of_classic_member(
 
 
 def _find_member(group: ConsumerGroup, command: JoinGroup) -> tuple[Member | None, bool]:
-    """The member that joins, or ``None`` for a new one; whether it takes the place of that.
+    """The member that joins (``None`` for a new one), and whether the join replaces it (row T2).
 
-    Row T2. An instance takes the place of the member that it was, be that alive. A dynamic member
-    may have any id, for none is kept that was handed out (KIP-394).
+    A static member that joins without a member id replaces its predecessor, even a live one. A
+    dynamic member may join with any member id: handed-out ids (KIP-394) are not tracked.
     """
     if command.instance_id is None:
         known = None if command.member_id is None else group.member(command.member_id)
@@ -108,9 +109,10 @@ def _find_member(group: ConsumerGroup, command: JoinGroup) -> tuple[Member | Non
 def _compute_downgrade(
     shard: Shard, group: ConsumerGroup, replacement: Replacement, now: Now
 ) -> Outcome | None:
-    """The end of the consumer group, where its last member of that protocol is a classic one now.
+    """Downgrade the group if the replacement replaces its last consumer-protocol member.
 
-    The member learns at once of the rebalance with which the classic group begins (KAFKA-17317).
+    The next heartbeat of the member gets the rebalance that the classic group begins
+    (KAFKA-17317).
     """
     gone = (replacement.replaced.member_id,)
     if not is_to_downgrade(shard, group, gone, replacement):
@@ -130,11 +132,11 @@ def _compute_downgrade(
 def _translate(
     group_id: GroupId, outcome: Outcome, metadata: ConsumerGroupMemberMetadataValue
 ) -> Outcome:
-    """The outcome of the heartbeat as that of a JoinGroup."""
+    """Turn the outcome of the heartbeat into that of a JoinGroup."""
     if outcome.then is not None:
         return replace(outcome, then=replace(outcome.then, by_join_group=True))
     response = outcome.response
-    assert isinstance(response, ConsumerGroupHeartbeatResponse), "a heartbeat is answered by one"
+    assert isinstance(response, ConsumerGroupHeartbeatResponse), "it is a heartbeat's response"
     has_moved = any(
         isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey)
         for record in outcome.records
@@ -152,11 +154,12 @@ def _compute_deadlines(
     response: ConsumerGroupHeartbeatResponse,
     has_moved: bool,
 ) -> tuple[Effect, ...]:
-    """Row T11: the member is alive, and has its rebalance timeout for the SyncGroup.
+    """Renew the session, and arm the deadlines of the next JoinGroup and SyncGroup (row T11).
 
-    One that must give something up has to come back within that time of when it was first told;
-    another join that gives nothing up gains no time. A join that brings the member nothing may be a
-    late one, of a client that has its assignment long since and will not ask again.
+    A member that must revoke partitions has one rebalance timeout to rejoin, from its first request
+    on; a rejoin without the revocation does not extend it. The SyncGroup deadline is armed only if
+    the join has moved the member: otherwise it may be a late JoinGroup of a client that has its
+    assignment already and will not send SyncGroup.
     """
     classic, member_id = metadata.classic_member_metadata, response.member_id
     assert classic is not None, "it joined by JoinGroup"
@@ -175,7 +178,7 @@ def _compute_deadlines(
 
 
 def handle_reconcile_by_join_group(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
-    """The second half of a JoinGroup; the last member of the other protocol may be gone by now."""
+    """The continuation of a JoinGroup; the group may have been downgraded in the meantime."""
     classic = shard.classic_group(command.group_id)
     joined = None if classic is None else classic.members.get(command.member_id)
     if classic is not None and joined is not None:
@@ -184,9 +187,9 @@ def handle_reconcile_by_join_group(shard: Shard, command: ReconcileMember, now: 
     try:
         outcome = handle_reconcile_member(shard, command, now)
     except FencedMemberEpoch as error:
-        # Classic members know no such error; this one makes them forget all that they are.
+        # Classic clients do not know FENCED_MEMBER_EPOCH; UNKNOWN_MEMBER_ID makes them start over.
         raise UnknownMemberId(error.message) from None
     member = shard.consumer_groups[command.group_id].entries[command.member_id]
     if member.metadata is None or member.classic is None:
-        raise UnknownMemberId(f"Member {command.member_id} speaks another protocol by now.")
+        raise UnknownMemberId(f"Member {command.member_id} does not use the classic protocol.")
     return _translate(command.group_id, outcome, member.metadata)

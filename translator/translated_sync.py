@@ -1,6 +1,6 @@
-"""SyncGroup and Heartbeat on a consumer group, and what ends the stay of its classic members.
+"""SyncGroup and Heartbeat on a consumer group, and the deadlines of its classic members.
 
-Facts of Kafka's ``classicGroupSyncToConsumerGroup`` and ``classicGroupHeartbeatToConsumerGroup``.
+It follows Kafka's ``classicGroupSyncToConsumerGroup`` and ``classicGroupHeartbeatToConsumerGroup``.
 Rows T4 to T9 and T11.
 """
 
@@ -33,15 +33,16 @@ from model.responses import ClassicHeartbeatResponse, Done
 from translator.departure import compute_departure
 from translator.mapping import compute_sync_answer, get_protocol, get_protocol_name
 
-_REJOIN = "The member has to join again."
+_REJOIN = "The group is rebalancing, so a rejoin is needed."
 _PARKS_IN_A_SESSION = 3
-"""A heartbeat is held back for no longer than clients are told to have between two of them."""
+"""A heartbeat is parked for at most a third of the session timeout, the interval that Kafka's
+documentation recommends for ``heartbeat.interval.ms``."""
 
 
 def handle_sync_of_classic_member(
     shard: Shard, group: ConsumerGroup, command: SyncGroup
 ) -> Outcome:
-    """Hand out what is assigned to the member, unless it is behind the target."""
+    """Answer with the member's assignment, or REBALANCE_IN_PROGRESS if it is behind the target."""
     member, classic = _check_member(group, command)
     protocol = _check_protocol(classic, command)
     is_giving_up = member.state is MemberState.UNREVOKED_PARTITIONS
@@ -60,7 +61,7 @@ def handle_sync_of_classic_member(
 def handle_heartbeat_of_classic_member(
     shard: Shard, group: ConsumerGroup, command: ClassicHeartbeat, now: Now
 ) -> Outcome:
-    """The member is alive, and is told where it has a step to take."""
+    """Renew the session; REBALANCE_IN_PROGRESS if the member must rejoin to reconcile."""
     member, classic = _check_member(group, command)
     effects = compute_target_effects(shard, group, group.group_id, False, now)
     if not command.by_server:
@@ -75,7 +76,7 @@ def handle_heartbeat_of_classic_member(
 def _check_member(
     group: ConsumerGroup, command: SyncGroup | ClassicHeartbeat
 ) -> tuple[Member, ClassicMemberMetadata]:
-    """Who asks, which has to be a classic member, of its generation. Rows T4, T5, T9."""
+    """The requesting member, a classic one with the generation of the request (rows T4, T5, T9)."""
     member_id, instance_id = command.member_id, command.instance_id
     if instance_id is None:
         found = group.member(member_id)
@@ -86,27 +87,28 @@ def _check_member(
         found = check_static_member(holder, instance_id, group.group_id, member_id)
     if found.classic is None or found.member_epoch < 0:
         raise UnknownMemberId(
-            f"Member {member_id} of group {group.group_id} does not speak the classic protocol."
+            f"Member {member_id} of group {group.group_id} does not use the classic protocol."
         )
     if command.generation != found.member_epoch:
         raise IllegalGeneration(
-            f"The member is at epoch {found.member_epoch}, the request is of generation "
-            f"{command.generation}."
+            f"The generation {command.generation} of the request does not match the member epoch "
+            f"{found.member_epoch}."
         )
     return found, found.classic
 
 
 def _check_protocol(classic: ClassicMemberMetadata, command: SyncGroup) -> ClassicProtocol:
-    """Row T5: what the member says of the protocol is what it was told."""
+    """Raise ``InconsistentGroupProtocol`` if the request names another protocol (row T5)."""
     if command.protocol_type not in (None, PROTOCOL_TYPE):
         raise InconsistentGroupProtocol(
-            f"The protocol type is {PROTOCOL_TYPE}, and not {command.protocol_type}."
+            f"The protocol type {command.protocol_type} does not match the protocol type "
+            f"{PROTOCOL_TYPE} of the group."
         )
     protocol = get_protocol(classic, command.protocol_name)
     if protocol is None:
         raise InconsistentGroupProtocol(
-            f"The protocol of the member is {get_protocol_name(classic)}, and not "
-            f"{command.protocol_name}."
+            f"The protocol {command.protocol_name} does not match the protocol "
+            f"{get_protocol_name(classic)} of the member."
         )
     return protocol
 
@@ -123,8 +125,8 @@ def _renew(
 
 
 def _await_join(group: ConsumerGroup, member: Member) -> ArmClassicDeadline:
-    """Row T11: from when it was told first, the member has its rebalance timeout to join again."""
-    assert member.metadata is not None, "it was asked what it speaks"
+    """The deadline of a rejoin: the rebalance timeout, from the first such answer on (row T11)."""
+    assert member.metadata is not None, "a classic member has metadata"
     timeout_ms = member.metadata.rebalance_timeout_ms
     return ArmClassicDeadline(
         group.group_id, ClassicDeadline.JOIN, member.member_id, timeout_ms, stays=True
@@ -132,7 +134,7 @@ def _await_join(group: ConsumerGroup, member: Member) -> ArmClassicDeadline:
 
 
 def compute_deadlines_at_load(group_id: GroupId, member: Member) -> tuple[ArmClassicDeadline, ...]:
-    """What runs for a classic member from a start on; nothing for one of the consumer protocol."""
+    """The deadlines of a classic member on load; none for a consumer-protocol member."""
     classic, metadata = member.classic, member.metadata
     if classic is None or metadata is None:
         return ()
@@ -147,7 +149,7 @@ def compute_deadlines_at_load(group_id: GroupId, member: Member) -> tuple[ArmCla
 def handle_expire_classic_member(
     shard: Shard, group: ConsumerGroup, command: ExpireClassicDeadline, now: Now
 ) -> Outcome:
-    """Remove the member that was not heard from, did not join again, or did not sync."""
+    """Remove a classic member whose session, JoinGroup or SyncGroup deadline expired."""
     member = group.member(command.member_id)
     if member is None or member.classic is None:
         return Outcome(response=Done())

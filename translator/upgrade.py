@@ -1,11 +1,11 @@
-"""A classic group becomes a consumer group: the first member of the new protocol converts it.
+"""Upgrade: the first consumer-protocol member that joins a classic group converts it.
 
-What its members are, and what each was assigned, goes over as it is at the generation as the
-epoch; then the newcomer joins as it would any consumer group. All of it is one batch, and where
-the newcomer is refused nothing has happened. Of a large group it is made in slices.
+Members and assignments are kept, and the generation becomes the group epoch; then the new member
+joins as in any consumer group. All of it is one batch, and nothing happens if the new member is
+refused. A large group is converted in slices.
 
 Source: KIP-848, "Upgrade"; Kafka's ``GroupMetadataManager.convertToConsumerGroup`` and
-``ConsumerGroup.fromClassicGroup``. Row C11.
+``ConsumerGroup.fromClassicGroup``. Row C11 (tests/scenarios/README.md).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def find_group_to_upgrade(shard: Shard, command: ConsumerGroupHeartbeat) -> Clas
 def handle_upgrade(
     shard: Shard, group: ClassicGroup, command: ConsumerGroupHeartbeat, now: Now
 ) -> Outcome:
-    """Convert the group, and let the newcomer join it. Raises what either is refused with."""
+    """Convert the group, and add the new member. Raises the errors of both steps."""
     check_server_assignor(shard, command)
     return convert(_upgrade(shard, group, command, now), weigh_group(group.members.values()))
 
@@ -123,7 +123,7 @@ def _upgrade(
 
 
 def _find_names(outcome: Outcome) -> Iterator[TopicName]:
-    """What the newcomer subscribes to."""
+    """The topics that the new member subscribes to."""
     for _, value in outcome.records:
         if isinstance(value, ConsumerGroupMemberMetadataValue):
             yield from value.subscribed_topic_names
@@ -136,11 +136,12 @@ def _has_new_epoch(outcome: Outcome) -> bool:
 def _find_whether_known(
     converted: Shard, classic: ClassicGroup, command: ConsumerGroupHeartbeat
 ) -> Steps[bool]:
-    """Whether all that the members want is given, and each knows what it has.
+    """Whether the assignments are complete and legal, and every member knows its own.
 
-    What the rebalance that ended here, or a leader that did not look yet, has left undone would be
-    nobody's, and what a member had before it changed its subscription would stay its own. While a
-    group prepares a rebalance, members may not know what they have, as after a downgrade.
+    If not, the upgrade needs a new group epoch. The classic group may have left partitions
+    unassigned (an interrupted rebalance, or a leader that has not noticed new topics), or assigned
+    to a member that has changed its subscription. In PreparingRebalance members may not know their
+    assignment, as after a downgrade.
     """
     group, topics = converted.consumer_groups[classic.group_id], converted.image.by_name
     names = group.subscribed_topic_names()
@@ -154,7 +155,7 @@ def _find_whether_known(
                 member.metadata, converted.image
             )
         yield
-    # The newcomer itself is told all, and with it whoever it takes the place of.
+    # The new member gets its full assignment, so a member that it replaces need not know it.
     is_alone = all(
         member.instance_id is not None and member.instance_id == command.instance_id
         for member in classic.members.values()
@@ -168,9 +169,9 @@ def _weigh_member(member: Member) -> int:
 
 
 def _with_new_epoch(converted: Shard, outcome: Outcome, group_id: GroupId) -> Outcome:
-    """The group gets a target also if the newcomer, which names no topics, changes nothing.
+    """Bump the group epoch although the new member, which subscribes to no topics, does not.
 
-    And whoever does not know what it has asks for it.
+    So the group gets a target, and members that do not know their assignment fetch it.
     """
     group = converted.consumer_groups[group_id]
     names = group.subscribed_topic_names()
@@ -184,26 +185,27 @@ def _with_new_epoch(converted: Shard, outcome: Outcome, group_id: GroupId) -> Ou
 def check_upgrade(
     group: ClassicGroup, settings: CoordinatorSettings, keeps_user_data: bool = False
 ) -> Steps[None]:
-    """Raises ``GroupIdNotFound``, which says why, where the group stays what it is.
+    """Raise ``GroupIdNotFound``, with the reason, if the group cannot be upgraded.
 
-    User data of an assignor is in the way, unless the newcomer brings an assignor for it.
+    With ``keeps_user_data`` user data in assignments is accepted: the new member has a client-side
+    assignor for it.
     """
     rules = replace(compute_migration_rules(settings), keeps_user_data=keeps_user_data)
     key = rules.allows_upgrade, rules.max_size, keeps_user_data, rules.subscriptions_max
     known = group.upgrade_checks.found
     refusal = known.get(key)
     if refusal is None:
-        # A heartbeat of some bytes asks for it, and members may have said very much.
+        # Cached: a small heartbeat triggers the check, and the members' metadata may be large.
         refusal = yield from _find_refusal(group, rules)
         known[key] = refusal
     if refusal:
         raise GroupIdNotFound(
-            f"Group {group.group_id} is a classic group and stays one: {refusal}."
+            f"Group {group.group_id} is a classic group and cannot be upgraded: {refusal}."
         )
 
 
 def _find_refusal(group: ClassicGroup, rules: MigrationRules) -> Steps[str]:
-    """What is in the way; nothing is decoded before what is cheap to see."""
+    """The first reason that prevents the upgrade, or ""; the cheap checks come first."""
     members = []
     for part in in_slices(group.members.values(), weigh_said):
         members += [compute_candidate_member(group, member) for member in part]
@@ -231,7 +233,7 @@ def _describe_blocking(reasons: Iterable[Reason]) -> str:
 
 
 def _compute_user_data(shard: Shard, group: ClassicGroup) -> Steps[tuple[SideRecord, ...]]:
-    """What the leader's assignor gave members beside partitions: theirs until the next target."""
+    """Side records of the assignments' user data, which members keep until the next target."""
     found: list[SideRecord] = []
     for part in in_slices(group.members.values(), weigh_said):
         found += (
@@ -249,7 +251,7 @@ def _compute_user_data(shard: Shard, group: ClassicGroup) -> Steps[tuple[SideRec
 
 
 def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Steps[Shard]:
-    """A shard of the converted group alone, in which the newcomer is looked at."""
+    """A scratch shard with the converted group only, in which the new member joins."""
     soft = SoftState(topic_hashes=shard.soft.topic_hashes)
     converted = Shard(shard.partition, shard.settings, shard.image, shard.group_settings, soft)
     for part in in_slices(records, weigh_record):
@@ -260,7 +262,10 @@ def _compute_shard_with(shard: Shard, records: Iterable[Record]) -> Steps[Shard]
 
 
 def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> list[Effect]:
-    """The deadlines of the rebalance end; each session begins anew."""
+    """Cancel the deadlines of the rebalance, and restart all sessions.
+
+    Members that get their member id by this upgrade have a deadline for SyncGroup.
+    """
     group_id: GroupId = group.group_id
     effects: list[Effect] = [
         CancelClassicDeadline(group_id, ClassicDeadline.JOIN, GROUP),
@@ -271,7 +276,7 @@ def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> li
         for member_id in sorted(group.pending_members)
     )
     effects.append(compute_sessions(group))
-    reason = f"member {command.member_id} joins by the consumer protocol: the group is upgraded"
+    reason = f"member {command.member_id} joins with the consumer protocol: the group is upgraded"
     effects += (
         ArmClassicDeadline(
             group_id, ClassicDeadline.SYNC, member.member_id, member.rebalance_timeout_ms
@@ -284,18 +289,18 @@ def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> li
 
 
 def compute_sessions(group: ClassicGroup) -> BeginClassicSessions:
-    """Each member of a group that changes its type is taken to have been heard from."""
+    """Restart the sessions of all members of a converted group."""
     sessions = [(each.member_id, each.session_timeout_ms) for each in group.members.values()]
     return BeginClassicSessions(group.group_id, tuple(sessions))
 
 
 def _compute_releases(group: ClassicGroup) -> tuple[Release, ...]:
-    """Row J9: who waits for the rebalance joins again, as a member of the consumer group.
+    """Answer the parked requests (row J9): REBALANCE_IN_PROGRESS, so that the members rejoin.
 
-    Who does not know its id has joined it: the error does not name the id, and its client would
-    come as another member.
+    A member that does not know its member id gets a successful response instead: the error would
+    not carry the id, and its client would join as another member.
     """
-    error = RebalanceInProgress("The group is a consumer group now.")
+    error = RebalanceInProgress("The group was upgraded to a consumer group: rejoin it.")
     return tuple(
         Release(
             member.member_id,

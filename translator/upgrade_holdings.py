@@ -1,10 +1,10 @@
-"""What members of a classic group hold when it becomes a consumer group.
+"""The partitions that members of a classic group own at its upgrade.
 
-The leader's assignment says what a member is to have. A cooperative member (KIP-429) may own more
-for a while: what the leader takes from it, it gives up when it has heard so, and joins again; and
-where a rebalance was begun anew the group has forgotten all assignments, and the member has what it
-had. In a classic group nobody gets such a partition before the next generation, which waits for
-the member. A consumer group has no generations: that its partitions are held must be known.
+The leader's assignment is what a member should own. A cooperative member (KIP-429) may own more: it
+revokes partitions only after it has received the new assignment, and then rejoins; and when a
+rebalance restarts, the group drops all assignments while members keep their partitions. In a
+classic group no other member gets such a partition before the next generation, which waits for its
+owner. A consumer group has no such barrier, so it must know the actual owners.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from translator.readiness import subscription_of
 
 @value
 class Holding:
-    """What a member has, and what it has not given up yet."""
+    """The assigned partitions of a member, and those pending revocation."""
 
     assigned: tuple[TopicPartitions, ...] = ()
     pending: tuple[TopicPartitions, ...] = ()
@@ -44,7 +44,7 @@ def read_subscriptions(group: ClassicGroup) -> Steps[dict[MemberId, embedded.Sub
             said = known.get(metadata)
             if said is None:
                 said = decode_subscription(metadata)
-                assert said is not None, "it was checked that it can be read"
+                assert said is not None, "check_upgrade has decoded it"
                 known[metadata] = said
             found[member.member_id] = said
         yield
@@ -56,11 +56,11 @@ def compute_holdings(
     image: TopicImage,
     subscriptions: Mapping[MemberId, embedded.Subscription],
 ) -> Steps[dict[MemberId, Holding]]:
-    """What each member has of the topics that are there.
+    """The partitions of each member, of existing topics only.
 
-    A consumer group has one owner for a partition: of several that a leader gave it to, the first
-    keeps it, and of several that say that they own what nobody was given, the one with the latest
-    generation.
+    In a consumer group a partition has one owner. If the leader assigned it to several members, the
+    first one keeps it. If several members claim an unassigned partition, the claim with the latest
+    generation wins.
     """
     free = _Free(image)
     found: dict[MemberId, Holding] = {}
@@ -77,7 +77,7 @@ def compute_holdings(
             if not held:
                 continue
             assigned = found[member.member_id].assigned
-            # Without an assignment there is none that takes anything from it.
+            # Without an assignment nothing has been taken from the member: it keeps its partitions.
             holding = Holding(assigned, held) if member.assignment else Holding(held)
             found[member.member_id] = holding
         yield
@@ -90,7 +90,7 @@ def _read_assignment(member: ClassicMember) -> tuple[embedded.TopicPartitions, .
 
 
 class _Free:
-    """The partitions that nobody has taken yet."""
+    """The partitions that have no owner yet."""
 
     def __init__(self, image: TopicImage) -> None:
         self._image = image

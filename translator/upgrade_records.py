@@ -1,4 +1,4 @@
-"""The records by which a classic group ends and the consumer group in its place begins."""
+"""The records of an upgrade: they end the classic group and create the consumer group."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from translator.upgrade_holdings import Holding, compute_holdings, read_subscrip
 
 
 def compute_upgrade_records(shard: Shard, group: ClassicGroup) -> Steps[tuple[Record, ...]]:
-    """The end of the classic group and the whole of the consumer group, in Kafka's order."""
-    # A group that fills for the first time is of generation 0, and epoch 0 is that of who joins.
+    """The tombstone of the classic group, then the consumer group's records, in Kafka's order."""
+    # During its first rebalance a group has generation 0, but member epoch 0 is that of a join.
     group_id, epoch = group.group_id, max(group.generation, 1)
     said = yield from read_subscriptions(group)
     held = yield from compute_holdings(group, shard.image, said)

@@ -390,7 +390,7 @@ def test_a_refused_upgrade_reads_members_once(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("translator.readiness.decode_subscription", note)
     for _ in range(5):
         answer = server.ask(server.join_command("g", "n", ["foo"]))
-        assert "stays one" in str(answer)
+        assert "cannot be upgraded" in str(answer)
     assert decoded == 1
 
 

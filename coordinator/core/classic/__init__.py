@@ -1,1 +1,1 @@
-"""Classic groups: joins, syncs, heartbeats, leaving, and the rebalance."""
+"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the rebalance."""

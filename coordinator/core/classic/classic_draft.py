@@ -1,9 +1,8 @@
-"""The next value of a classic group, while a command is handled.
+"""A mutable draft of a classic group, used while a command is handled.
 
-A group that is live is a value, like any state: a handler makes a draft of it, changes the draft,
-and returns what it has become in its ``Outcome``. The shell puts it in the place of the old one
-once the records are replayed. Nothing else changes it, and a handler that raises has changed
-nothing.
+A live classic group is an immutable value. A handler makes a draft of it, changes the draft, and
+returns the new value in its ``Outcome``. The runtime installs the value after the records are
+replayed. A handler that raises has changed nothing.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ from model.log.records import Record
 from model.responses import Response
 
 GROUP = MemberId("")
-"""Whose deadline it is where it is that of the group."""
+"""The member id of the deadlines of the group itself."""
 
 
 REASON_MAX_CHARS = 1_000
 
 
 class ClassicDraft:
-    """A group to be changed, and what the change brings about."""
+    """A draft of a classic group, and the records, effects and releases of its changes."""
 
-    # More than 15 attributes: the fields of a group, and what a command brings about.
+    # More than 15 attributes: the fields of a group, and the parts of an outcome.
 
     def __init__(self, group: ClassicGroup, now: Now) -> None:
         self._group = group
@@ -71,7 +70,7 @@ class ClassicDraft:
         self.effects: list[Effect] = []
         self.releases: list[Release] = []
 
-    # ------------------------------------------------------------------------------ what is known
+    # ------------------------------------------------------------------------------------ queries
 
     @property
     def group_id(self) -> GroupId:
@@ -79,9 +78,9 @@ class ClassicDraft:
 
     @property
     def leader(self) -> MemberId | None:
-        """Who leads: in the place of one that is gone the first of those that are there.
+        """The leader; the first remaining member if the leader was removed.
 
-        It is looked for when it is asked for: of very many that go each may be the first.
+        Computed on access: when very many members are removed, each may be the leader in turn.
         """
         if self._is_leader_gone:
             self.leader = next(iter(self.members), None)
@@ -93,18 +92,18 @@ class ClassicDraft:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of the members'."""
+        """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def has_all_joined(self) -> bool:
-        """Whether the join phase has nobody to wait for."""
+        """Whether all members have joined and no handed-out member id is pending."""
         return len(self.members) == self.awaiting_joins and not self.pending_members
 
     def finish(
         self, response: Response | GroupError | None = None, wait: Wait | None = None
     ) -> Outcome:
-        """What it has come to."""
+        """The outcome of the command: the new value of the group, and what goes with it."""
         return Outcome(
             records=tuple(self.records),
             response=response,
@@ -136,15 +135,15 @@ class ClassicDraft:
         )
 
     def write(self) -> None:
-        """Write the group as it is now. Raises where no record can hold it."""
+        """Add the record of the group as it is now. Raises ``UnknownServerError`` if too large."""
         self.records.append(compute_group_record(self.value()))
 
     def reaction(self, event: ClassicEvent) -> Reaction:
-        """What the table says to an event."""
+        """The reaction to an event in the current state."""
         return STEPS[self.state, event].reaction
 
     def move(self, event: ClassicEvent) -> Reaction:
-        """Go where the table says; what is to be done there."""
+        """Make the state transition of an event, and return the reaction."""
         step = STEPS[self.state, event]
         if step.state is not self.state:
             self.state = step.state
@@ -154,7 +153,7 @@ class ClassicDraft:
     # ------------------------------------------------------------------------------------ members
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """A member joins, and waits for the end of the join phase."""
+        """Add a new member."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
@@ -167,7 +166,7 @@ class ClassicDraft:
         self.pending_members.discard(member.member_id)
 
     def put(self, member: ClassicMember) -> None:
-        """A member is as it says now."""
+        """Replace a member by its new value."""
         old = self.members[member.member_id]
         if old.protocols is not member.protocols:
             self._count(old.protocols, -1)
@@ -176,12 +175,12 @@ class ClassicDraft:
         self.members[member.member_id] = member
 
     def put_all(self, members: Iterable[ClassicMember]) -> None:
-        """All members, each as it is now; what it says of its protocols is as it was."""
+        """Replace all members by their new values; their protocols must be unchanged."""
         self.members = {member.member_id: member for member in members}
         self.awaiting_joins = sum(each.awaits is Phase.JOIN for each in self.members.values())
 
     def remove(self, member_id: MemberId) -> None:
-        """A member is gone, or an id that was handed out; who waits is told that it is unknown."""
+        """Remove a member or a handed-out member id; answer its parked request with an error."""
         self.pending_members.discard(member_id)
         self.pending_syncs.discard(member_id)
         self.cancel(ClassicDeadline.SESSION, member_id)
@@ -199,7 +198,7 @@ class ClassicDraft:
             self._is_leader_gone = True
 
     def rename(self, instance_id: InstanceId, new_id: MemberId) -> ClassicMember:
-        """An instance is another member now, with all that it had."""
+        """Give a static member a new member id; it keeps everything else."""
         old_id = self.instances[instance_id]
         old = self.members.pop(old_id)
         self.awaiting_joins -= old.awaits is Phase.JOIN
@@ -222,10 +221,10 @@ class ClassicDraft:
             else:
                 counts.pop(name, None)
 
-    # ------------------------------------------------------------------------ answers, deadlines
+    # ---------------------------------------------------------------------- responses, deadlines
 
     def note_rebalance(self, reason: str) -> None:
-        """Say why it rebalances, in a line of the log: clients may have said very much."""
+        """Note the reason of a rebalance for the server's log, truncated: clients provide it."""
         if len(reason) > REASON_MAX_CHARS:
             reason = f"{reason[:REASON_MAX_CHARS]}..."
         self.effects.append(NoteRebalance(self.group_id, self.generation, reason))
@@ -236,9 +235,9 @@ class ClassicDraft:
         phase: Phase,
         answers: Iterable[Response | GroupError],
     ) -> None:
-        """Answer these members, which wait in this phase; they were heard from now.
+        """Answer the parked requests of these members, and renew their sessions.
 
-        The leader is the first of them: the others wait for what it does next.
+        The leader is answered first: the others wait for its SyncGroup.
         """
         if not waiting:
             return
@@ -251,13 +250,13 @@ class ClassicDraft:
         self.effects.append(RenewClassicSessions(self.group_id, sessions))
 
     def begin_session(self, member: ClassicMember) -> None:
-        """The member was heard from now."""
+        """Renew the member's session."""
         self.arm(ClassicDeadline.SESSION, member.session_timeout_ms, member.member_id)
 
     def arm(self, deadline: ClassicDeadline, timeout_ms: int, member_id: MemberId = GROUP) -> None:
-        """Let a deadline pass so much later than now."""
+        """Arm the deadline to fire in ``timeout_ms``."""
         self.effects.append(ArmClassicDeadline(self.group_id, deadline, member_id, timeout_ms))
 
     def cancel(self, deadline: ClassicDeadline, member_id: MemberId = GROUP) -> None:
-        """Let it not pass."""
+        """Cancel the deadline."""
         self.effects.append(CancelClassicDeadline(self.group_id, deadline, member_id))

@@ -1,6 +1,6 @@
-"""JoinGroup: a member joins a classic group, or joins it again. Rows J1 to J11.
+"""JoinGroup of classic groups. Rows J1 to J11 are those of tests/scenarios/README.md.
 
-Facts of Kafka's ``classicGroupJoinToClassicGroup`` and what it calls.
+It follows Kafka's ``classicGroupJoinToClassicGroup`` and the methods that it calls.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ from model.ids import InstanceId, MemberId
 from model.responses import JoinGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""A new member does not know its id yet and cannot come back as what it is: so long it is kept."""
+"""The session timeout of a new member during its first join phase (Kafka's constant): a client
+that does not know its member id yet cannot send heartbeats or rejoin."""
 
 
 def handle_join_group(shard: Shard, command: JoinGroup, now: Now) -> Outcome:
-    """Add the member, or take what it says now; it waits for the others where it has to."""
+    """Add or update the member; its response is parked if the group has to rebalance."""
     settings = shard.settings_of(command.group_id)
     check_session_timeout(settings, command)
     check_no_other_group(shard, command.group_id)
@@ -66,18 +67,18 @@ def handle_join_group(shard: Shard, command: JoinGroup, now: Now) -> Outcome:
 
 
 def check_session_timeout(settings: CoordinatorSettings, command: JoinGroup) -> None:
-    """Row J2."""
+    """Raise ``InvalidSessionTimeout`` for a session timeout out of bounds (row J2)."""
     least_ms = settings.group_min_session_timeout_ms
     most_ms = settings.group_max_session_timeout_ms
     if not least_ms <= command.session_timeout_ms <= most_ms:
         raise InvalidSessionTimeout(
-            f"The session timeout is {command.session_timeout_ms} ms, and has to be from "
-            f"{least_ms} ms to {most_ms} ms."
+            f"The session timeout of {command.session_timeout_ms} ms is not within the range "
+            f"allowed by the broker ({least_ms} ms to {most_ms} ms)."
         )
 
 
 def _begin(shard: Shard, command: JoinGroup, now: Now) -> ClassicDraft:
-    """A draft of the group. A new member creates it, and its first record is written (row J3)."""
+    """A draft of the group. A new member creates the group, with its first record (row J3)."""
     group_id = command.group_id
     known = shard.classic_group(group_id)
     if known is not None:
@@ -96,7 +97,10 @@ def _begin(shard: Shard, command: JoinGroup, now: Now) -> ClassicDraft:
 def _has_room(
     draft: ClassicDraft, settings: CoordinatorSettings, member_id: MemberId | None
 ) -> bool:
-    """Row J7. While members join only those count that have: who comes last finds no room."""
+    """Whether the group has capacity for the member (row J7).
+
+    During a join phase only members that have joined count: the last to join are refused.
+    """
     member = None if member_id is None else draft.members.get(member_id)
     match draft.state:
         case ClassicGroupState.EMPTY | ClassicGroupState.DEAD:
@@ -111,52 +115,62 @@ def _has_room(
 def _refuse_for_room(
     draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup
 ) -> Outcome:
-    """A member that finds no room when it joins again is none any more."""
-    error = GroupMaxSizeReached(f"The group has {settings.group_max_size} members already.")
+    """Refuse a member because the group is full; one that rejoins is removed from the group."""
+    error = GroupMaxSizeReached(
+        f"The group has reached its maximum capacity of {settings.group_max_size} members."
+    )
     member_id = command.member_id
     if member_id is None or not (member_id in draft.members or member_id in draft.pending_members):
         raise error
     draft.remove(member_id)
     if draft.state is ClassicGroupState.PREPARING_REBALANCE:
-        reason = f"there is no room for member {member_id}"
+        reason = f"the group has no capacity for member {member_id}"
         rebalance(draft, settings, ClassicEvent.GONE, reason)
     return draft.finish(error)
 
 
 def _check_protocols(draft: ClassicDraft, command: JoinGroup) -> None:
-    """Row J6: there has to be a protocol that all can follow."""
+    """Raise ``InconsistentGroupProtocol`` unless all members support a common protocol (row J6)."""
     names = [protocol.name for protocol in command.protocols]
     if not command.protocol_type or not names:
-        raise InconsistentGroupProtocol("The member names no protocol type, or no protocol.")
+        raise InconsistentGroupProtocol(
+            "The member tried to join with an empty protocol type or an empty protocol list."
+        )
     if draft.state is ClassicGroupState.EMPTY:
         return
     if command.protocol_type != draft.protocol_type:
         raise InconsistentGroupProtocol(
-            f"The group is of the protocol type {draft.protocol_type}, and not of "
-            f"{command.protocol_type}."
+            f"The protocol type {command.protocol_type} does not match the protocol type "
+            f"{draft.protocol_type} of the group."
         )
     counts, size = draft.protocol_counts, len(draft.members)
     if not any(counts.get(name, 0) == size for name in names):
         raise InconsistentGroupProtocol(
-            f"Not all members of the group can follow any of {', '.join(names)}."
+            f"The protocols of the member ({', '.join(names)}) are incompatible with those of "
+            "existing members."
         )
 
 
 def check_member_metadata(settings: CoordinatorSettings, command: JoinGroup) -> None:
-    """What one member says is bounded, in a group of either type."""
+    """Raise ``InvalidRequest`` for too many or too large protocols, in a group of either type."""
     count = len(command.protocols)
     if count > PROTOCOLS_MAX:
-        raise InvalidRequest(f"A member may say {PROTOCOLS_MAX} protocols, and not {count}.")
+        raise InvalidRequest(
+            f"The member has {count} protocols; at most {PROTOCOLS_MAX} are allowed."
+        )
     size, most = compute_size(command.protocols), settings.group_member_metadata_max_bytes
     if size > most:
         raise InvalidRequest(
-            f"The member says {size} bytes of its protocols, and may say {most} "
-            "(group.member.metadata.max.bytes)."
+            f"The protocols of the member take {size} bytes, which exceeds "
+            f"group.member.metadata.max.bytes ({most})."
         )
 
 
 def _check_metadata(draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup) -> None:
-    """What all members say is bounded. Who says no more than it did may always join again."""
+    """Raise ``GroupMaxSizeReached`` if the protocols of all members exceed their limit.
+
+    A member may always rejoin if its protocols have not grown.
+    """
     member_id = command.member_id
     if command.instance_id is not None:
         member_id = draft.instances.get(command.instance_id, member_id)
@@ -166,8 +180,8 @@ def _check_metadata(draft: ClassicDraft, settings: CoordinatorSettings, command:
     most = settings.group_metadata_max_bytes
     if more > 0 and draft.metadata_bytes + more > most:
         raise GroupMaxSizeReached(
-            f"The members say {draft.metadata_bytes} bytes of their protocols, this one {more} "
-            f"more, and all together may say {most} (group.metadata.max.bytes)."
+            f"The protocols of all members would take {draft.metadata_bytes + more} bytes, which "
+            f"exceeds group.metadata.max.bytes ({most})."
         )
 
 
@@ -175,7 +189,7 @@ def _check_metadata(draft: ClassicDraft, settings: CoordinatorSettings, command:
 
 
 def _join_new(draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup) -> Outcome:
-    """Whoever comes without a member id: an instance that may be back, or a dynamic member."""
+    """Join without a member id: a static member, possibly returning, or a dynamic one."""
     member_id = command.new_member_id
     if command.instance_id is not None:
         if command.instance_id in draft.instances:
@@ -185,7 +199,7 @@ def _join_new(draft: ClassicDraft, settings: CoordinatorSettings, command: JoinG
         return _add(draft, settings, command, member_id)
     draft.pending_members.add(member_id)
     draft.arm(ClassicDeadline.SESSION, command.session_timeout_ms, member_id)
-    message = f"The member has to join again, as {member_id}."
+    message = f"The member must rejoin with member id {member_id}."
     return draft.finish(MemberIdRequired(message, member_id))
 
 
@@ -222,16 +236,18 @@ def _compute_reason(event: str, command: JoinGroup) -> str:
     return f"{event}: {command.reason or 'not provided'}"
 
 
-# ---------------------------------------------------------------------------------- known ones
+# ------------------------------------------------------------------------------- known members
 
 
 def _join_known(
     draft: ClassicDraft, settings: CoordinatorSettings, command: JoinGroup, member_id: MemberId
 ) -> Outcome:
-    """Whoever comes with a member id: it was given one, or it joins again. Rows J3, J4, J11."""
+    """Join with a member id: one that was handed out, or a member's (rows J3, J4, J11)."""
     if member_id in draft.pending_members:
         if command.instance_id is not None:
-            raise UnknownMemberId(f"Member {member_id} was not given its id as an instance.")
+            raise UnknownMemberId(
+                f"Member id {member_id} was not assigned to instance id {command.instance_id}."
+            )
         return _add(draft, settings, command, member_id)
     member = check_member(draft, member_id, command.instance_id)
     event = compute_event_of_rejoin(draft, member, member.protocols == command.protocols)
@@ -248,7 +264,7 @@ def _join_again(
     reason: str,
     change: Callable[[], None],
 ) -> Outcome:
-    """Answer from the generation as it is, or let the member wait for the others."""
+    """Answer from the current generation, or rebalance and park the response."""
     member_id = member.member_id
     if draft.reaction(event) is Reaction.ANSWER:
         draft.begin_session(member)
@@ -260,13 +276,14 @@ def _join_again(
 def handle_join_of_downgraded_member(
     shard: Shard, group: ClassicGroup, member: ClassicMember, now: Now, *, is_new: bool
 ) -> Outcome:
-    """The second half of a JoinGroup whose group was downgraded after the first.
+    """The continuation of a JoinGroup whose group was downgraded after the first step.
 
-    What the member said is in the group. It waits for the others like any that joins again; were
-    it refused, they would wait for it. One that the first half made may not know its id.
+    The member's metadata is in the group already. It waits for the others like any rejoining
+    member; if it were refused, the others would wait for it. A member that the first step created
+    (``is_new``) may not know its member id.
     """
     if member.awaits is Phase.JOIN:
-        raise RebalanceInProgress("The member has asked again since.")
+        raise RebalanceInProgress("A newer request of the member replaced this one.")
     draft = ClassicDraft(group, now)
     event = compute_event_of_rejoin(draft, member, same=True)
 
@@ -281,7 +298,7 @@ def handle_join_of_downgraded_member(
 
 
 def _update(draft: ClassicDraft, command: JoinGroup, member_id: MemberId) -> None:
-    """The member says so now, and waits for the end of the join phase."""
+    """Update the member from its JoinGroup, and mark it as joined."""
     draft.put(
         replace(
             draft.members[member_id],
@@ -302,7 +319,7 @@ def _replace(
     command: JoinGroup,
     instance_id: InstanceId,
 ) -> Outcome:
-    """An instance is back as another member (KIP-345); the one that it was is fenced."""
+    """Replace a static member that returns with a new member id (KIP-345); fence the old one."""
     old_leader, new_id = draft.leader, command.new_member_id
     old = _fence(draft, instance_id)
     member = draft.rename(instance_id, new_id)
@@ -326,18 +343,22 @@ def _replace(
 
 
 def _fence(draft: ClassicDraft, instance_id: InstanceId) -> ClassicMember:
-    """Row J4: who waits as the member that the instance was is told. That member."""
+    """Return the instance's current member, and refuse its parked request (row J4)."""
     old = draft.members[draft.instances[instance_id]]
     if old.awaits is not None:
-        error = FencedInstanceId(f"Instance {instance_id} is another member now.")
+        error = FencedInstanceId(
+            f"Static member {old.member_id} with instance id {instance_id} was fenced by another "
+            "member."
+        )
         draft.releases.append(Release(old.member_id, old.awaits, error))
     return old
 
 
 def _subscribes_alike(draft: ClassicDraft, old: ClassicMember, new: ClassicMember) -> bool:
-    """Whether the leader has heard of all topics that the instance reads now.
+    """Whether the static member subscribes to the same topics as before.
 
-    The generation that goes on would leave the others unread. What cannot be read counts as alike.
+    Topics that the leader does not know would stay unassigned in the current generation.
+    Subscriptions that cannot be decoded count as equal.
     """
     if draft.protocol_type != PROTOCOL_TYPE:
         return True
@@ -349,10 +370,10 @@ def _subscribes_alike(draft: ClassicDraft, old: ClassicMember, new: ClassicMembe
 def _compute_return_answer(
     draft: ClassicDraft, command: JoinGroup, old_leader: MemberId | None
 ) -> JoinGroupResponse:
-    """The generation goes on, and the leader must not assign anything.
+    """The response to a static member that returns while the generation continues (KIP-814).
 
-    Before version 9 it cannot be told so, and is kept from it by the name of another leader: the
-    one that it was (KIP-814).
+    A returning leader must not assign. From version 9 on ``skip_assignment`` says so; before, the
+    response names the previous leader id, so that the member takes itself for a follower.
     """
     answer = compute_join_answer(draft, command.new_member_id, compute_joined_members(draft))
     if command.may_skip_assignment:

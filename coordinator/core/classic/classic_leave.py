@@ -1,7 +1,7 @@
-"""Members of classic groups that go: they leave, are removed, or are not heard from any more.
+"""Members leave classic groups: LeaveGroup, removal by an administrator, and deadlines.
 
-Facts of Kafka's ``classicGroupLeaveToClassicGroup``, ``expireClassicGroupMemberHeartbeat`` and
-``expirePendingSync``. Rows L1 and L2.
+It follows Kafka's ``classicGroupLeaveToClassicGroup``, ``expireClassicGroupMemberHeartbeat`` and
+``expirePendingSync``. Rows L1 and L2 are those of tests/scenarios/README.md.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from model.ids import MemberId
 from model.responses import Done, LeaveGroupResponse
 
 LATE_AT_ONCE_MAX: Final = 200
-"""Members that are removed in the turn that also answers all others."""
+"""Above this number, late members are removed in an event-loop iteration of their own."""
 
 
 def handle_classic_leave(
     shard: Shard, group: ClassicGroup, command: LeaveGroup, now: Now
 ) -> Outcome:
-    """Members go for good, each with its own result; those who stay rebalance once."""
+    """Remove members, each with its own result; the remaining members rebalance once."""
     draft = ClassicDraft(group, now)
     results, gone = [], []
     for leaving in command.members:
@@ -52,12 +52,14 @@ def handle_classic_leave(
 
 
 def find_leaving(group: ClassicGroup | ClassicDraft, leaving: LeavingMember) -> MemberId:
-    """Who is meant: a member, an instance, or an id that was handed out and not used yet."""
+    """The member to remove, by member id, instance id, or a handed-out member id not used yet."""
     member_id, instance_id = leaving.member_id, leaving.instance_id
     if not member_id:
         holder = None if instance_id is None else group.instances.get(instance_id)
         if holder is None:
-            raise UnknownMemberId(f"Nobody is instance {instance_id} in group {group.group_id}.")
+            raise UnknownMemberId(
+                f"Instance id {instance_id} is unknown in group {group.group_id}."
+            )
         return holder
     if member_id in group.pending_members:
         return member_id
@@ -67,10 +69,11 @@ def find_leaving(group: ClassicGroup | ClassicDraft, leaving: LeavingMember) -> 
 def handle_expire_classic_deadline(
     shard: Shard, command: ExpireClassicDeadline, now: Now
 ) -> Outcome:
-    """A deadline passed: do what it was for, if that still holds.
+    """Act on an expired deadline, if it still applies.
 
-    A phase of the group is nobody's. That of a classic member of a consumer group may have passed
-    just before the group was downgraded: what begins with that has its whole time.
+    A JOIN or SYNC deadline of a classic group has no member. One with a member belongs to a classic
+    member of a consumer group that was downgraded after the deadline expired: the phase that the
+    downgrade began has its full time, so ignore it.
     """
     group = shard.classic_group(command.group_id)
     is_phase = command.deadline in (ClassicDeadline.JOIN, ClassicDeadline.SYNC)
@@ -88,9 +91,9 @@ def handle_expire_classic_deadline(
 
 
 def _expire_session(shard: Shard, group: ClassicGroup, member_id: MemberId, now: Now) -> Outcome:
-    """Who waits for the others need not be heard from, but for a member that may never come back.
+    """Remove a member whose session expired, unless its request is parked.
 
-    That is a new one, which does not know its id.
+    A new member is removed even then: it does not know its member id and may never come back.
     """
     member = group.members.get(member_id)
     is_pending = member_id in group.pending_members
@@ -100,13 +103,13 @@ def _expire_session(shard: Shard, group: ClassicGroup, member_id: MemberId, now:
     settings = shard.settings_of(group.group_id)
     draft.remove(member_id)
     if member is not None or group.state is ClassicGroupState.PREPARING_REBALANCE:
-        reason = f"the session of member {member_id} ended"
+        reason = f"the session of member {member_id} expired"
         rebalance(draft, settings, ClassicEvent.GONE, reason)
     return draft.finish(Done())
 
 
 def _expire_join(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
-    """The join phase ends. Very many that have not joined go first, in a turn of their own."""
+    """End the join phase; very many late members are removed first, in their own iteration."""
     if group.state is not ClassicGroupState.PREPARING_REBALANCE:
         return Outcome(response=Done())
     draft = ClassicDraft(group, now)
@@ -121,7 +124,7 @@ def _expire_join(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
 
 
 def _check_size(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
-    """A rebalance, in which those who join when the group is full are refused."""
+    """Rebalance a group above its maximum size; members that rejoin once it is full are refused."""
     settings = shard.settings_of(group.group_id)
     if len(group.members) <= settings.group_max_size:
         return Outcome(response=Done())
@@ -132,7 +135,7 @@ def _check_size(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
 
 
 def _expire_sync(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
-    """Members that never asked for their assignment go."""
+    """Remove the members that did not send SyncGroup in time, and rebalance."""
     if not group.pending_syncs:
         return Outcome(response=Done())
     draft = ClassicDraft(group, now)
@@ -142,7 +145,7 @@ def _expire_sync(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
         for member_id in late:
             draft.remove(member_id)
 
-    reason = f"no assignment was asked for by {', '.join(late)}"
+    reason = f"no SyncGroup in time from {', '.join(late)}"
     settings = shard.settings_of(group.group_id)
     rebalance(draft, settings, ClassicEvent.SYNC_TIMEOUT, reason, change=remove)
     return draft.finish(Done())

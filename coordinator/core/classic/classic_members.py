@@ -1,4 +1,7 @@
-"""Who a member of a classic group is: the checks that its requests share."""
+"""Checks that the requests of classic members share.
+
+The rows are those of tests/scenarios/README.md.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ from model.ids import GroupId, InstanceId, MemberId
 
 
 def check_no_other_group(shard: Shard, group_id: GroupId) -> None:
-    """Row J6: a member cannot join a group of another type as a classic group.
+    """Raise ``InconsistentGroupProtocol`` if the id belongs to a group of another type (row J6).
 
-    A consumer group without members is replaced by a classic group.
+    An empty consumer group is no obstacle: a classic group replaces it.
     """
     group = shard.consumer_groups.get(group_id)
     if (group is not None and group.member_count) or group_id in shard.foreign_groups:
@@ -28,24 +31,30 @@ def check_no_other_group(shard: Shard, group_id: GroupId) -> None:
 
 
 def check_group(shard: Shard, group_id: GroupId) -> ClassicGroup:
-    """The classic group. Where there is none, nobody is a member of it."""
+    """The classic group; raises ``UnknownMemberId`` if there is none."""
     group = shard.classic_group(group_id)
     if group is None or group_id in shard.consumer_groups or group_id in shard.foreign_groups:
-        raise UnknownMemberId(f"There is no classic group {group_id}.")
+        raise UnknownMemberId(f"Classic group {group_id} not found.")
     return group
 
 
 def check_member(
     group: ClassicGroup | ClassicDraft, member_id: MemberId, instance_id: InstanceId | None
 ) -> ClassicMember:
-    """The member of that id, which has to be the instance where one is named. Rows J3, J4."""
+    """The member with this id, which must own the instance id if there is one.
+
+    Raises ``UnknownMemberId`` (row J3) and ``FencedInstanceId`` (row J4).
+    """
     if instance_id is not None:
         holder = group.instances.get(instance_id)
         if holder is None:
-            raise UnknownMemberId(f"Nobody is instance {instance_id} in group {group.group_id}.")
+            raise UnknownMemberId(
+                f"Instance id {instance_id} is unknown in group {group.group_id}."
+            )
         if holder != member_id:
             raise FencedInstanceId(
-                f"Instance {instance_id} is member {holder} now, and not {member_id}."
+                f"Static member {member_id} with instance id {instance_id} was fenced by member "
+                f"{holder}."
             )
     member = group.members.get(member_id)
     if member is None:
@@ -54,15 +63,16 @@ def check_member(
 
 
 def check_generation(group: ClassicGroup, generation: int) -> None:
-    """Rows S2, H1, O3."""
+    """Raise ``IllegalGeneration`` for another generation than the group's (rows S2, H1, O3)."""
     if generation != group.generation:
         raise IllegalGeneration(
-            f"The generation is {group.generation}, the request is of {generation}."
+            f"The generation {generation} of the request does not match the generation "
+            f"{group.generation} of the group."
         )
 
 
 def compute_session(group: ClassicGroup, member: ClassicMember) -> ArmClassicDeadline:
-    """The session of a member that was heard from now."""
+    """The effect that renews the session of a member."""
     return ArmClassicDeadline(
         group.group_id, ClassicDeadline.SESSION, member.member_id, member.session_timeout_ms
     )
@@ -77,11 +87,11 @@ def check_classic_commit(
     in_transaction: bool,
     nobody_may: bool = False,
 ) -> None:
-    """Whether a caller may commit in the group. Rows O3 and O4.
+    """Raise an error unless the caller may commit in the group (rows O3 and O4).
 
-    While the group prepares a rebalance its members commit as of the generation that ends. A
-    transaction is held to the generation, and not to the state; where ``nobody_may``, one that
-    says nothing of a member is not held to anything (KIP-447: older producers do not).
+    During PreparingRebalance members still commit with the generation that ends. Transactions are
+    checked against the generation, not against the state. With ``nobody_may``, a commit that names
+    no member is accepted: producers from before KIP-447 name none.
     """
     is_empty = group.state is ClassicGroupState.EMPTY
     if generation < 0 and is_empty:
@@ -90,6 +100,8 @@ def check_classic_commit(
         check_member(group, member_id, instance_id)
         check_generation(group, generation)
     elif not nobody_may:
-        raise UnknownMemberId(f"Group {group.group_id} has members, and only they may commit.")
+        raise UnknownMemberId(
+            f"Group {group.group_id} is not empty: only its members may commit offsets."
+        )
     if not in_transaction and group.state is ClassicGroupState.COMPLETING_REBALANCE:
         raise RebalanceInProgress("The group is rebalancing: commit after the next assignment.")

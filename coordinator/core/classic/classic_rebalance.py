@@ -1,8 +1,8 @@
-"""The rebalance of a classic group: it begins, waits until all have joined, and has a generation.
+"""The rebalance of a classic group: the join phase, and the generation that it ends with.
 
-Facts of Kafka's ``prepareRebalance``, ``maybeCompleteJoinPhase``, ``completeClassicGroupJoin`` and
-``tryCompleteInitialRebalanceElseSchedule``. The record of a generation is written when the
-leader's assignments come, or at once where nobody is left.
+It follows Kafka's ``prepareRebalance``, ``maybeCompleteJoinPhase``, ``completeClassicGroupJoin``
+and ``tryCompleteInitialRebalanceElseSchedule``. The record of a generation is written when the
+leader sends the assignments, or at once if the group is empty.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from model.ids import MemberId, compute_java_hash
 from model.responses import JoinedMember, JoinGroupResponse
 
 LEAST_WAIT_MS = 1_000
-"""Between two ends of one join phase, where the members' rebalance timeout may be 0."""
+"""The least extension of a join phase: the rebalance timeout of the members may be 0."""
 
-REBALANCING = "The group is rebalancing: join it again."
+REBALANCING = "The group is rebalancing, so a rejoin is needed."
 
 
 def rebalance(
@@ -41,10 +41,10 @@ def rebalance(
     change: Callable[[], None] | None = None,
     error: GroupError | None = None,
 ) -> None:
-    """Something happened to the members: begin a rebalance, or see whether all have joined.
+    """Apply an event to the group: begin a rebalance, or complete the join phase if all joined.
 
-    ``change`` is what happened; those who wait for an assignment are told before it, by ``error``
-    where that is not simply that the group rebalances.
+    ``change`` applies the event to the members. Parked SyncGroups are answered before it, with
+    ``error`` or else REBALANCE_IN_PROGRESS.
     """
     before = draft.state
     reaction = draft.move(event)
@@ -62,7 +62,7 @@ def rebalance(
 
 
 def _reset_assignments(draft: ClassicDraft, error: GroupError) -> None:
-    """Nobody has an assignment; those who wait for one get the error."""
+    """Clear all assignments, and answer the parked SyncGroups with the error."""
     waiting = [member for member in draft.members.values() if member.awaits is Phase.SYNC]
     draft.release_all(waiting, Phase.SYNC, [error] * len(waiting))
     draft.put_all(member.assigned(b"") for member in draft.members.values())
@@ -85,7 +85,7 @@ def _begin_join_phase(
 
 
 def compute_group_deadlines_at_load(group: ClassicGroup) -> tuple[ArmClassicDeadline, ...]:
-    """What runs for the group itself from a start on: the join phase that a downgrade began."""
+    """The deadlines of the group itself on load: the join phase of a downgraded group."""
     if group.state is not ClassicGroupState.PREPARING_REBALANCE:
         return ()
     timeout_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=0)
@@ -93,7 +93,7 @@ def compute_group_deadlines_at_load(group: ClassicGroup) -> tuple[ArmClassicDead
 
 
 def end_join_phase(draft: ClassicDraft, settings: CoordinatorSettings) -> None:
-    """The time to join is over, but for a group that fills: it waits for those who follow."""
+    """Complete the join phase; extend it if it is a delayed first rebalance with new members."""
     delay = draft.initial_delay
     if delay is None or not delay.has_new_member or not delay.left_ms:
         complete_join(draft)
@@ -104,10 +104,10 @@ def end_join_phase(draft: ClassicDraft, settings: CoordinatorSettings) -> None:
 
 
 def complete_join(draft: ClassicDraft) -> None:
-    """The generation begins with those who have joined, and with the static members.
+    """Begin the generation with the members that have joined and with all static members.
 
-    Where only static members are left that have not joined, it goes on waiting until their
-    sessions end.
+    If only static members are left and none of them has joined, the join phase is extended until
+    their sessions expire.
     """
     draft.cancel(ClassicDeadline.JOIN)
     for member_id in compute_late_members(draft):
@@ -128,7 +128,7 @@ def complete_join(draft: ClassicDraft) -> None:
 
 
 def compute_late_members(draft: ClassicDraft) -> list[MemberId]:
-    """Who has not joined and goes with the end of the phase: a static member stays."""
+    """The dynamic members that have not joined: they are removed when the join phase ends."""
     return [
         member.member_id
         for member in draft.members.values()
@@ -137,7 +137,10 @@ def compute_late_members(draft: ClassicDraft) -> list[MemberId]:
 
 
 def _elect_leader(draft: ClassicDraft) -> bool:
-    """The leader stays if it has joined, or else the first that has; ``False`` without any."""
+    """Keep the leader if it has joined, else elect the first member that has.
+
+    Returns ``False`` if no member has joined.
+    """
     leader = None if draft.leader is None else draft.members.get(draft.leader)
     if leader is not None and leader.awaits is Phase.JOIN:
         return True
@@ -149,24 +152,24 @@ def _elect_leader(draft: ClassicDraft) -> bool:
 
 
 def _begin_generation(draft: ClassicDraft) -> None:
-    """Choose the protocol, answer all who have joined, and wait for their syncs."""
+    """Choose the protocol, answer all members that have joined, and wait for their SyncGroups."""
     name = draft.protocol_name = compute_protocol(draft)
     waiting = [member for member in draft.members.values() if member.awaits is Phase.JOIN]
     draft.put_all(member.in_generation(name) for member in draft.members.values())
     draft.subscribed_topics = compute_subscribed_topics(draft.protocol_type, name, draft.members)
     joined = compute_joined_members(draft)
     answers = [compute_join_answer(draft, member.member_id, joined) for member in waiting]
-    # A static member that has not joined was not heard from: its session goes on.
+    # A static member that has not joined was not heard from: its session is not renewed.
     draft.release_all(waiting, Phase.JOIN, answers)
     draft.pending_syncs.update(draft.members)
     draft.arm(ClassicDeadline.SYNC, draft.rebalance_timeout_ms)
 
 
 def compute_protocol(draft: ClassicDraft) -> str:
-    """The protocol with the most votes; each member votes for its first that all can follow.
+    """The protocol with the most votes; each member votes for its first one that all support.
 
-    Among equals the one that Kafka has first, whose votes are in a hash table: the group follows
-    the same protocol whoever coordinates it, and whoever came first.
+    A tie is resolved by the order of Java's ``HashMap``, in which Kafka counts the votes: the
+    group gets the same protocol from either coordinator, in whatever order the members joined.
     """
     counts, size = draft.protocol_counts, len(draft.members)
     votes: Counter[str] = Counter()
@@ -177,7 +180,7 @@ def compute_protocol(draft: ClassicDraft) -> str:
 
 
 def compute_slot(name: str, names: int) -> int:
-    """Where Java's ``HashMap`` of so many names has this one: it is read in this order."""
+    """The bucket of ``name`` in a Java ``HashMap`` of ``names`` entries; iteration follows it."""
     slots = 16
     while names > slots * 3 // 4:
         slots *= 2
@@ -186,7 +189,7 @@ def compute_slot(name: str, names: int) -> int:
 
 
 def compute_joined_members(draft: ClassicDraft) -> tuple[JoinedMember, ...]:
-    """All members, as the leader is told."""
+    """All members, as the JoinGroup response to the leader lists them."""
     return tuple(
         JoinedMember(member.member_id, member.instance_id, member.metadata)
         for member in draft.members.values()
@@ -196,14 +199,14 @@ def compute_joined_members(draft: ClassicDraft) -> tuple[JoinedMember, ...]:
 def compute_join_answer(
     draft: ClassicDraft, member_id: MemberId, joined: tuple[JoinedMember, ...]
 ) -> JoinGroupResponse:
-    """The answer to a member of the generation; only the leader is told of the others."""
+    """The JoinGroup response to a member of the generation; only the leader's lists members."""
     leader = draft.leader
     generation = draft.generation, draft.protocol_type, draft.protocol_name, leader
     return JoinGroupResponse(member_id, *generation, joined if member_id == leader else ())
 
 
 def compute_event_of_rejoin(draft: ClassicDraft, member: ClassicMember, same: bool) -> ClassicEvent:
-    """Which event it is that a member joins again; ``same`` where it says what it said."""
+    """The event of a rejoin; ``same`` if the member's protocols are unchanged."""
     if not same:
         return ClassicEvent.JOIN
     is_leader = member.member_id == draft.leader

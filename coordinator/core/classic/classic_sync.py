@@ -1,6 +1,7 @@
-"""SyncGroup and Heartbeat of classic groups. Rows S1 to S5 and H1 to H4.
+"""SyncGroup and Heartbeat of classic groups.
 
-Facts of Kafka's ``classicGroupSyncToClassicGroup`` and ``classicGroupHeartbeatToClassicGroup``.
+It follows Kafka's ``classicGroupSyncToClassicGroup`` and ``classicGroupHeartbeatToClassicGroup``.
+Rows S1 to S5 and H1 to H4 are those of tests/scenarios/README.md.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
 
 
 def handle_sync_group(shard: Shard, command: SyncGroup, now: Now) -> Outcome:
-    """Give the member its assignment, which the leader brings and the others wait for."""
+    """Answer with the member's assignment; parked until the leader sends the assignments."""
     group = check_group(shard, command.group_id)
     member = check_member(group, command.member_id, command.instance_id)
     check_generation(group, command.generation)
@@ -53,7 +54,7 @@ def handle_sync_group(shard: Shard, command: SyncGroup, now: Now) -> Outcome:
         case Reaction.ASSIGN:
             _assign(draft, {given.member_id: given.assignment for given in command.assignments})
         case Reaction.FAIL:
-            assert command.failure is not None, "it is what makes the event"
+            assert command.failure is not None, "FAILED_SYNC has a failure"
             return _fail(shard, draft, command.failure, command.member_id)
     return draft.finish(wait=Wait(member.member_id, Phase.SYNC))
 
@@ -65,32 +66,34 @@ def _event(group: ClassicGroup, command: SyncGroup) -> ClassicEvent:
 
 
 def _check_protocol(group: ClassicGroup, command: SyncGroup) -> None:
-    """Row S3: what the member says of the protocol is what it was told."""
+    """Raise ``InconsistentGroupProtocol`` if the request names another protocol (row S3)."""
     if command.protocol_type not in (None, group.protocol_type):
         raise InconsistentGroupProtocol(
-            f"The protocol type is {group.protocol_type}, and not {command.protocol_type}."
+            f"The protocol type {command.protocol_type} does not match the protocol type "
+            f"{group.protocol_type} of the group."
         )
     if command.protocol_name not in (None, group.protocol_name):
         raise InconsistentGroupProtocol(
-            f"The protocol is {group.protocol_name}, and not {command.protocol_name}."
+            f"The protocol {command.protocol_name} does not match the protocol "
+            f"{group.protocol_name} of the group."
         )
 
 
 def compute_refusal(reaction: Reaction) -> GroupError | None:
-    """The error that a state has for whoever asks in it; ``None`` where it has none."""
+    """The error of a reaction; ``None`` if the reaction is no refusal."""
     match reaction:
         case Reaction.REFUSE_UNKNOWN:
             return UnknownMemberId("The group has no members.")
         case Reaction.REFUSE_REBALANCE:
-            return RebalanceInProgress("The group is rebalancing: join it again.")
+            return RebalanceInProgress("The group is rebalancing, so a rejoin is needed.")
         case Reaction.REFUSE_DEAD:
-            return CoordinatorNotAvailable("The group is gone.")
+            return CoordinatorNotAvailable("The group has been deleted.")
         case _:
             return None
 
 
 def _note_sync(draft: ClassicDraft, member: ClassicMember) -> None:
-    """The member has asked; while the generation is incomplete it waits."""
+    """Note the SyncGroup; park it while the leader has not sent the assignments."""
     draft.pending_syncs.discard(member.member_id)
     if not draft.pending_syncs:
         draft.cancel(ClassicDeadline.SYNC)
@@ -99,13 +102,14 @@ def _note_sync(draft: ClassicDraft, member: ClassicMember) -> None:
 
 
 def _assign(draft: ClassicDraft, assignments: dict[MemberId, bytes]) -> None:
-    """The generation is complete. Whom the leader does not name is assigned nothing."""
+    """Store the leader's assignments and answer all; members that it does not name get nothing."""
     waiting = [member for member in draft.members.values() if member.awaits is Phase.SYNC]
     given_of = assignments.get
     draft.put_all(
         member.assigned(given_of(member.member_id, b"")) for member in draft.members.values()
     )
-    # As Kafka writes it: with the time since which the assignments were waited for.
+    # Written before the state changes, as in Kafka: the timestamp in the record is that of
+    # CompletingRebalance.
     draft.write()
     draft.move(ClassicEvent.LEADER_SYNC)
     kind, name = draft.protocol_type, draft.protocol_name
@@ -117,7 +121,7 @@ def _assign(draft: ClassicDraft, assignments: dict[MemberId, bytes]) -> None:
 def _fail(
     shard: Shard, draft: ClassicDraft, failure: AssignmentFailure, member_id: MemberId
 ) -> Outcome:
-    """The generation ends: all who wait get the leader's error, and the group rebalances."""
+    """Answer all parked SyncGroups with the leader's error, and rebalance."""
     settings = shard.settings_of(draft.group_id)
     error = AssignmentFailed(failure.message, failure.error)
     reason = f"the leader failed: {failure.message}"
@@ -133,7 +137,7 @@ def _answer(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
 
 
 def handle_classic_heartbeat(shard: Shard, command: ClassicHeartbeat) -> Outcome:
-    """The member is alive, and is told where it has to join again."""
+    """Renew the member's session; the response has an error if the member must rejoin."""
     group = check_group(shard, command.group_id)
     member = check_member(group, command.member_id, command.instance_id)
     check_generation(group, command.generation)

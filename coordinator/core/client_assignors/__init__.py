@@ -1,1 +1,1 @@
-"""Client-side assignors (KIP-848): what members name, which one computes, prepare and install."""
+"""Client-side assignors (KIP-848): declaration, selection, preparation and installation."""

@@ -1,7 +1,8 @@
-"""A member computes the assignment of its group: prepare, install, and what is refused.
+"""Assignments computed by a member: prepare, validate, install.
 
 Source: KIP-848, ConsumerGroupPrepareAssignment and ConsumerGroupInstallAssignment, which Kafka
-never shipped. Who is asked, and for how long, is the shell's (``SoftState.local_requests``).
+never shipped. The runtime decides which member is asked, and until when
+(``SoftState.local_requests``).
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ from muster.assignors.legality import find_legal
 
 RAISED = "raised"
 JUNK = "junk"
-"""Why a member's assignment is not installed, as for other assignors."""
+"""Reasons for which a member's assignment is not installed, the same as for other assignors."""
 
 
 def handle_prepare_assignment(shard: Shard, command: PrepareAssignment) -> Outcome:
-    """All that an assignor is told of its group, at the epoch that lacks a target."""
+    """The input of the client-side assignor, at the group epoch that lacks a target."""
     group, request = check_request(shard, command)
     members = tuple(
         _prepare_member(shard, group, member, request) for member in compute_ordered_members(group)
@@ -72,16 +73,18 @@ def handle_prepare_assignment(shard: Shard, command: PrepareAssignment) -> Outco
 
 
 def handle_install_assignment(shard: Shard, command: InstallAssignment, now: Now) -> Outcome:
-    """The assignment in force from now on, with its metadata, in one batch.
+    """Install the assignment and its metadata, in one batch.
 
-    One of another epoch is refused with ILLEGAL_GENERATION, and the member computes again if it is
-    asked. An illegal one is refused with INVALID_REQUEST, and the server computes instead.
+    An assignment for another epoch is refused with ILLEGAL_GENERATION; the member computes again
+    when it is asked. An illegal one is refused with INVALID_REQUEST, and the server computes the
+    target instead.
     """
     group, request = check_request(shard, command)
     group_id, epoch = group.group_id, request.group_epoch
     if command.group_epoch != epoch:
         raise IllegalGeneration(
-            f"The assignment is of epoch {command.group_epoch}, and group {group_id} is at {epoch}."
+            f"The assignment was computed for epoch {command.group_epoch}, but group {group_id} is "
+            f"at epoch {epoch}."
         )
     if command.failure is not None:
         end = EndLocalRequest(group_id, epoch, RAISED, command.failure)
@@ -103,7 +106,7 @@ def handle_install_assignment(shard: Shard, command: InstallAssignment, now: Now
 def check_request(
     shard: Shard, command: LocalAssignmentCommand
 ) -> tuple[ConsumerGroup, LocalRequest]:
-    """The group and what it waits for. Raises for who is no member, and who is not asked."""
+    """The group and its pending request; raises an error unless this member is asked to compute."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None:
         raise GroupIdNotFound(f"Consumer group {command.group_id} not found.")
@@ -120,19 +123,22 @@ def check_request(
         or group.target_epoch >= group.group_epoch
     ):
         raise IllegalGeneration(
-            f"No assignment of group {group.group_id} at epoch {group.group_epoch} is asked of "
-            f"member {member.member_id}."
+            f"Member {member.member_id} is not asked to compute the assignment of group "
+            f"{group.group_id} at epoch {group.group_epoch}."
         )
     return group, request
 
 
 def _check_epoch(member: Member, received: int) -> None:
-    """The answer that brings a new epoch may be on its way: the one before will do."""
+    """Accept the previous epoch too: the response with the new one may still be on its way."""
     known = member.member_epoch
+    message = (
+        f"The received member epoch {received} does not match the expected member epoch {known}."
+    )
     if received > known:
-        raise FencedMemberEpoch(f"The member is at epoch {known}, and not at {received}.")
+        raise FencedMemberEpoch(message)
     if received not in (known, member.previous_member_epoch):
-        raise StaleMemberEpoch(f"The member is at epoch {known}, and not at {received} any more.")
+        raise StaleMemberEpoch(message)
 
 
 def _prepare_member(
@@ -153,9 +159,10 @@ def _prepare_member(
 
 
 def _get_said(group: ConsumerGroup, member: Member, assignor: str) -> tuple[int, int, bytes]:
-    """Reason, version and bytes of a member: its own, or those of its classic subscription.
+    """Reason, version and metadata of a member for the assignor.
 
-    A classic member that has a protocol of the assignor's name said those bytes for it.
+    Those that it declared; for a classic member the metadata of its protocol of the same name, or
+    else of its first protocol.
     """
     named = () if group.local is None else group.local.assignors.get(member.member_id, ())
     for each in named:
@@ -167,16 +174,16 @@ def _get_said(group: ConsumerGroup, member: Member, assignor: str) -> tuple[int,
     return NO_REASON, CLASSIC_VERSION, said
 
 
-# --------------------------------------------------------------------------------- what it brings
+# ------------------------------------------------------------------------------------- validation
 
 
 def compute_target_of(
     problem: TargetProblem, members: tuple[ComputedAssignment, ...], request: LocalRequest
 ) -> npt.NDArray[np.int32]:
-    """For each partition of the problem its member, or -1. Raises INVALID_REQUEST, which says why.
+    """The index of the member of each partition, or -1 for an unassigned one.
 
-    Legal is: members of the group, each once; partitions that exist, each at one member, which
-    subscribes to its topic. What is left out is nobody's.
+    Raises ``InvalidRequest`` unless each member is in the group and listed once, and each partition
+    exists and is assigned to at most one member, which subscribes to its topic.
     """
     starts = problem.problem.topic_start.tolist()
     number_of = {member_id: number for number, member_id in enumerate(problem.member_ids)}
@@ -184,23 +191,25 @@ def compute_target_of(
     for given in members:
         number = number_of.pop(given.member_id, None)
         if number is None:
-            raise InvalidRequest(f"{given.member_id} is no member of the group, or comes twice.")
+            raise InvalidRequest(
+                f"Member {given.member_id} is not a member of the group, or is listed twice."
+            )
         if not CLASSIC_VERSION <= given.version <= request.version:
             raise InvalidRequest(
-                f"The metadata for {given.member_id} is of version {given.version}: up to "
-                f"{request.version} is understood by all."
+                f"The metadata for member {given.member_id} has version {given.version}; all "
+                f"members support versions up to {request.version}."
             )
         for entry in given.partitions:
             index = problem.index_of.get(entry.topic_id)
             if index is None:
-                raise InvalidRequest(f"Nobody subscribes to topic id {entry.topic_id.hex()}.")
+                raise InvalidRequest(f"No member subscribes to topic id {entry.topic_id.hex()}.")
             topic = problem.topics[index]
             for partition in entry.partitions:
                 if not 0 <= partition < topic.partitions:
                     raise InvalidRequest(f"Topic {topic.name} has no partition {partition}.")
                 place = starts[index] + partition
                 if owners[place] != NOBODY:
-                    raise InvalidRequest(f"Partition {topic.name}-{partition} is given twice.")
+                    raise InvalidRequest(f"Partition {topic.name}-{partition} is assigned twice.")
                 owners[place] = number
     target = np.array(owners, np.int32)
     _check_subscriptions(problem, target)
@@ -222,8 +231,8 @@ def _check_subscriptions(problem: TargetProblem, target: npt.NDArray[np.int32]) 
 def _compute_installed(
     shard: Shard, group: ConsumerGroup, command: InstallAssignment, request: LocalRequest
 ) -> tuple[SideRecord, ...]:
-    """For who names an assignor what it is told; for classic members the bytes that they get."""
-    assert group.local is not None, "a member of it was asked"
+    """The side records of the metadata for members that declared assignors and classic members."""
+    assert group.local is not None, "a member that is asked has declared an assignor"
     named, given = group.local.assignors, {each.member_id: each for each in command.members}
     side = []
     for member in group.members():

@@ -1,7 +1,7 @@
-"""Client-side assignors that members name: which are refused, what a change comes to, who is told.
+"""Client-side assignors that members declare: validation, changes, and the assignment sent back.
 
-Source: KIP-848, "Client Side Assignor". What members name is in side records, in the batch of the
-records beside them.
+Source: KIP-848, "Client Side Assignor". Declarations are side records, written in the same batch as
+the member's records.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from model.log.side_records import SideRecord
 from model.value import value
 
 ASSIGNORS_MAX = 32
-"""So many may a member name."""
+"""The most client-side assignors of one member."""
 
 METADATA_MAX_BYTES = 64 * 1024
-"""So much may it say for all of them: whoever computes is told what every member says."""
+"""The most metadata of one member for all its assignors: the computing member gets everybody's."""
 
 VERSION_MAX = (1 << 15) - 1
 
 
-# --------------------------------------------------------------------------- what members name
+# --------------------------------------------------------------------------------- declarations
 
 
 @value
 class LocalChange:
-    """What a heartbeat changes: ``is_bumped`` where a new assignment is to be computed."""
+    """The effect of a heartbeat on declarations; ``is_bumped`` if it needs a new group epoch."""
 
     side: tuple[SideRecord, ...] = ()
     is_bumped: bool = False
@@ -59,9 +59,9 @@ def compute_local_change(
     command: ConsumerGroupHeartbeat,
     returns: bool,
 ) -> LocalChange:
-    """What the member names from now on, and what goes over from the one whose place it takes.
+    """The side records of the member's declaration, and of what a replacement inherits.
 
-    Raises INVALID_REQUEST.
+    Raises ``InvalidRequest`` (``check_local_assignors``).
     """
     said, is_heard = command.local_assignors, group is not None and group.local is not None
     if said is UNCHANGED:
@@ -94,23 +94,24 @@ def _assignors_of(group: ConsumerGroup | None, member: Member | None) -> tuple[L
 def check_local_assignors(
     group: ConsumerGroup | None, member: Member | None, assignors: tuple[LocalAssignor, ...]
 ) -> None:
-    """Raises INVALID_REQUEST for what nobody could be asked to compute with.
+    """Raise ``InvalidRequest`` for a malformed declaration, or one that the group cannot use.
 
-    Of classic members all metadata are of version -1: where there are any, and they are not about
-    to be replaced by this member, an assignor has to understand that.
+    The metadata of classic members has version -1: while the group has any, other than one that
+    this member replaces, each assignor must support this version.
     """
     if len(assignors) > ASSIGNORS_MAX:
         raise InvalidRequest(
-            f"{len(assignors)} local assignors are named; at most {ASSIGNORS_MAX} are allowed."
+            f"The member has {len(assignors)} client-side assignors; at most {ASSIGNORS_MAX} are "
+            "allowed."
         )
     size = sum(len(assignor.metadata) for assignor in assignors)
     if size > METADATA_MAX_BYTES:
         raise InvalidRequest(
-            f"The metadata of local assignors have {size} bytes; at most {METADATA_MAX_BYTES} are "
-            "allowed."
+            f"The metadata of the client-side assignors takes {size} bytes; at most "
+            f"{METADATA_MAX_BYTES} are allowed."
         )
     if len({assignor.name for assignor in assignors}) < len(assignors):
-        raise InvalidRequest("A local assignor is named twice.")
+        raise InvalidRequest("A client-side assignor is listed twice.")
     others = 0
     if group is not None:
         is_classic = member is not None and member.classic is not None
@@ -119,35 +120,39 @@ def check_local_assignors(
         _check_local_assignor(assignor)
         if others and assignor.minimum_version > CLASSIC_VERSION:
             raise InvalidRequest(
-                f"Local assignor {assignor.name} supports versions {assignor.minimum_version} to "
-                f"{assignor.maximum_version}, and the group has members of the classic protocol: "
-                f"version {CLASSIC_VERSION} has to be among them."
+                f"Client-side assignor {assignor.name} supports versions "
+                f"{assignor.minimum_version} to {assignor.maximum_version}, but the group has "
+                f"classic members, which require version {CLASSIC_VERSION}."
             )
 
 
 def _check_local_assignor(assignor: LocalAssignor) -> None:
     lowest, highest = assignor.minimum_version, assignor.maximum_version
     if not assignor.name.strip():
-        raise InvalidRequest("A local assignor has no name.")
+        raise InvalidRequest("A client-side assignor has no name.")
     if lowest > highest:
         raise InvalidRequest(
-            f"Local assignor {assignor.name} has a minimum version ({lowest}) above its maximum "
-            f"version ({highest})."
+            f"Client-side assignor {assignor.name} has a minimum version ({lowest}) above its "
+            f"maximum version ({highest})."
         )
     if lowest < CLASSIC_VERSION or highest > VERSION_MAX:
         raise InvalidRequest(
-            f"Local assignor {assignor.name} supports versions {lowest} to {highest}: they are "
-            f"{CLASSIC_VERSION} to {VERSION_MAX}."
+            f"Client-side assignor {assignor.name} supports versions {lowest} to {highest}; valid "
+            f"versions are {CLASSIC_VERSION} to {VERSION_MAX}."
         )
     if not lowest <= assignor.version <= highest:
         raise InvalidRequest(
-            f"Local assignor {assignor.name} supports versions {lowest} to {highest}, and its "
-            f"metadata is of version {assignor.version}."
+            f"Client-side assignor {assignor.name} supports versions {lowest} to {highest}, but "
+            f"its metadata has version {assignor.version}."
         )
 
 
 def settle_local_state(shard: Shard, group_id: GroupId, outcome: Outcome) -> Outcome:
-    """The outcome with tombstones for what its records end: members, and targets with metadata."""
+    """Add the tombstones of the side records that the outcome makes obsolete.
+
+    A removed member ends its declaration and its installed metadata; a new target ends all
+    installed metadata of the group.
+    """
     group = shard.consumer_groups.get(group_id)
     if group is None or group.local is None:
         return outcome
@@ -171,13 +176,16 @@ def settle_local_state(shard: Shard, group_id: GroupId, outcome: Outcome) -> Out
     return outcome.with_side((*tombstones, *outcome.side))
 
 
-# --------------------------------------------------------------------------- what members are told
+# ---------------------------------------------------------------------- what responses carry
 
 
 def compute_told_assignment(
     group: ConsumerGroup, member: Member, member_epoch: int
 ) -> LocalAssignment | None:
-    """For a member at the target that an assignor of its own computed, which it is told of."""
+    """The client-side assignment to send to a member that reached the target it belongs to.
+
+    ``None`` for a member that declares no assignor, or if the target was computed otherwise.
+    """
     local = group.local
     if local is None or member.member_id not in local.assignors:
         return None
@@ -195,9 +203,9 @@ def compute_told_assignment(
 
 
 def compute_user_data(group: ConsumerGroup, member: Member) -> bytes | None:
-    """What a classic member is given beside its partitions: the bytes that the assignor has for it.
+    """The user data of a classic member's assignment: the metadata from a client-side assignor.
 
-    Only with the target that they go with.
+    ``None`` if it does not belong to the current target.
     """
     installed = None if group.local is None else group.local.installed.get(member.member_id)
     if installed is None or installed.assignment_epoch != group.target_epoch:

@@ -1,4 +1,4 @@
-"""Which client-side assignor computes the next target of a group, and which members can.
+"""Selection of the client-side assignor that computes the next target, and of its members.
 
 Source: KIP-848, "Client Side Assignor".
 """
@@ -22,7 +22,7 @@ from model.value import value
 
 @value
 class LocalChoice:
-    """The assignor that computes, with metadata of ``version``, and who has it, by rank."""
+    """The selected assignor, the version of its metadata, and the members that can run it."""
 
     name: str
     version: int
@@ -30,11 +30,11 @@ class LocalChoice:
 
 
 def compute_local_choice(group: ConsumerGroup) -> LocalChoice | None:
-    """What most members prefer of what all that name any support in a common version.
+    """Select the assignor that most members prefer, among those that all declaring members share.
 
-    ``None`` where they have nothing in common, or nobody names any. The common version is the
-    highest; where there are classic members version -1 has to be common as well. Of what as many
-    prefer, the one that comes first with the member of the lowest rank.
+    A shared assignor has a common version; the highest one is used. With classic members in the
+    group, version -1 must be common too. A tie goes to the preference of the first member in
+    order. ``None`` if no assignor is shared, or no member declares one.
     """
     if group.local is None:
         return None
@@ -56,13 +56,13 @@ def compute_local_choice(group: ConsumerGroup) -> LocalChoice | None:
 
 
 def compute_selected_assignor(shard: Shard, group: ConsumerGroup) -> str:
-    """Which assignor computes, as far as it is up to the members."""
+    """The assignor that the members select: client-side if they share one, else server-side."""
     choice = compute_local_choice(group)
     return compute_preferred_assignor(shard, group) if choice is None else choice.name
 
 
 def compute_common_versions(group: ConsumerGroup) -> dict[str, int]:
-    """The assignors that all who name any support, each with the highest common version."""
+    """The assignors that all declaring members share, each with the highest common version."""
     lowest: dict[str, int] = {}
     highest: dict[str, int] = {}
     counts: Counter[str] = Counter()

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat (KIP-848): join, change, acknowledge.
 
-A heartbeat that changes the group is handled in two halves, with the target of the new epoch
-computed in between: the first half writes the member and the group epoch, the second
-(``handle_reconcile_member``) moves the member and answers. One that changes nothing in the group
-is handled at once.
+A heartbeat that changes the group is handled in two steps, and the target of the new epoch is
+computed in between: the first step writes the member and the group epoch, the continuation
+(``handle_reconcile_member``) reconciles the member and makes the response. A heartbeat that changes
+nothing in the group is handled in one step.
 """
 
 from __future__ import annotations
@@ -58,11 +58,14 @@ from model.log.records import (
 )
 from model.responses import ConsumerGroupHeartbeatResponse
 
-# --------------------------------------------------------------------------------- first half
+# --------------------------------------------------------------------------------- first step
 
 
 def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) -> Outcome:
-    """A heartbeat with epoch 0 or more. Errors: rows C8 to C16 of Kafka's table."""
+    """Handle a heartbeat with a member epoch of 0 or more.
+
+    Raises the errors of rows C8 to C16 (tests/scenarios/README.md).
+    """
     check_server_assignor(shard, command)
     group = find_group(shard, command)
     check_room(shard, group, command.member_id)
@@ -91,9 +94,9 @@ def change_member(
     *,
     returns: bool,
 ) -> Outcome:
-    """The member is new, said something new of itself, or takes the place of ``member``.
+    """Handle a join, a change of metadata, or (``returns``) the replacement of ``member``.
 
-    ``updated`` is what it says of itself now, whichever protocol it speaks.
+    ``updated`` is the member's new metadata, whichever protocol it uses.
     """
     group_id, member_id = command.group_id, command.member_id
     old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
@@ -122,9 +125,9 @@ def change_member(
 
 
 def _replaced_classic_group(shard: Shard, group_id: GroupId) -> tuple[Record, ...]:
-    """The tombstone of an empty classic group, or one with offsets alone, that a join takes over.
+    """The tombstone of the classic group, empty or with offsets only, that a join replaces.
 
-    Kafka's ``maybeDeleteEmptyClassicGroup`` writes it for groups that have no record as well.
+    As in Kafka's ``maybeDeleteEmptyClassicGroup``, a group without a record gets one as well.
     """
     if shard.classic_group(group_id) is not None or shard.has_simple_group(group_id):
         return (Record(GroupMetadataKey(group_id), None),)
@@ -174,10 +177,11 @@ def continue_member(
     command: ConsumerGroupHeartbeat,
     now: Now,
 ) -> Outcome:
-    """Nothing changed in the group: move the member now.
+    """Reconcile the member at once: the heartbeat changes nothing in the group.
 
-    A pattern that is not resolved changed the subscription and no epoch, and the heartbeat that
-    brought it may wait for its second half still.
+    The subscription still counts as changed while a regular expression of the member is not
+    resolved: it bumped no epoch, and the heartbeat that sent it may still wait for its
+    continuation.
     """
     has_subscription_changed = group.waits_for_regex(member)
     if group.target_epoch < group.group_epoch:
@@ -202,11 +206,11 @@ def continue_member(
     )
 
 
-# -------------------------------------------------------------------------------- second half
+# ------------------------------------------------------------------------------- continuation
 
 
 def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) -> Outcome:
-    """Move the member as far as it may go, and answer its heartbeat."""
+    """Reconcile the member as far as possible, and make the response to its heartbeat."""
     group = shard.consumer_groups.get(command.group_id)
     member = group.member(command.member_id) if group is not None else None
     if group is None or member is None:
@@ -220,8 +224,8 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
     if command.has_subscription_changed or not member.is_reconciled_to(group.target_epoch):
         following = compute_standing_after(shard, group, member, standing, command)
     if command.keeps_assigned and not standing.assigned.keys() <= following.assigned.keys():
-        # A client that does not know that it has a partition acknowledges no revocation of it:
-        # told the rest, it owns just that, and has nothing to say (librdkafka 2.16).
+        # A client that never learned of a partition does not acknowledge its revocation: it already
+        # owns exactly the remaining partitions, and sends no change (librdkafka 2.16).
         following = standing
     moved = following is not standing and following != standing
     assigned = tuple(sorted(following.assigned)) if moved else tuple(member.assigned)
@@ -250,7 +254,7 @@ def compute_standing_after(
     standing: Standing,
     command: ReconcileMember,
 ) -> Standing:
-    """``compute_next_standing`` on the arrays of the group."""
+    """``compute_next_standing`` with the group's arrays as input."""
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     topic_index, holder = group.numbers.topic_index, group.holder
     subscribes_to_all = len(subscribed) == len(group.numbers.topics)
@@ -279,12 +283,12 @@ def compute_standing_after(
 
 
 def _subscribes(number: int) -> bool:
-    """What there is to ask of a member that subscribes to all topics of its group."""
+    """Predicate for a member that subscribes to every topic of its group: always true."""
     return True
 
 
 def standing_of(group: ConsumerGroup, member: Member) -> Standing:
-    """Where the member stands, with the epoch of each partition."""
+    """The member's assignment state, with the assignment epoch of each partition."""
     epoch_of = group.assignment_epoch_of
     return Standing(
         member.member_epoch,
@@ -298,7 +302,7 @@ def standing_of(group: ConsumerGroup, member: Member) -> Standing:
 def current_assignment_record(
     group: ConsumerGroup, member_id: MemberId, standing: Standing
 ) -> Record:
-    """The record of type 8 for a standing."""
+    """The current assignment record (type 8) of a member."""
     numbers = group.numbers
     return Record(
         ConsumerGroupCurrentMemberAssignmentKey(group.group_id, member_id),
@@ -315,10 +319,10 @@ def current_assignment_record(
 def _timeout_effects(
     group: ConsumerGroup, member: Member, standing: Standing, following: Standing
 ) -> tuple[Effect, ...]:
-    """The rebalance timeout begins with a revocation and ends with its acknowledgement.
+    """Arm the rebalance timeout when a revocation begins, cancel it when it is acknowledged.
 
-    What is to be revoked on top of it, for the member changed its subscription, gives no new time.
-    Members of the classic protocol have deadlines of their own.
+    Partitions that a change of subscription adds to a revocation in progress do not extend it.
+    Classic members have other deadlines.
     """
     if member.classic is not None:
         return ()

@@ -1,4 +1,4 @@
-"""What a heartbeat is refused for: rows C8 to C16 of Kafka's table (tests/scenarios/README.md)."""
+"""Validation of heartbeats. The rows (C8 to C16) are those of tests/scenarios/README.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from model.ids import MemberId
 
 
 def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None:
-    """Row C8."""
+    """Raise ``UnsupportedAssignor`` for a server-side assignor that is not configured (row C8)."""
     supported = shard.settings_of(command.group_id).group_consumer_assignors
     if command.server_assignor is not UNCHANGED and command.server_assignor not in supported:
         raise UnsupportedAssignor(
@@ -30,7 +30,10 @@ def check_server_assignor(shard: Shard, command: ConsumerGroupHeartbeat) -> None
 
 
 def find_group(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup | None:
-    """The group, or ``None`` for one that this join creates. Row C11."""
+    """The group of the heartbeat; ``None`` if this join creates it.
+
+    Raises ``GroupIdNotFound`` for an unknown group or one of another type (row C11).
+    """
     group = shard.consumer_groups.get(command.group_id)
     if group is not None:
         return group
@@ -49,15 +52,18 @@ def find_group(shard: Shard, command: ConsumerGroupHeartbeat) -> ConsumerGroup |
 
 
 def _compute_whereabouts(classic: ClassicGroup | None, command: ConsumerGroupHeartbeat) -> str:
-    """Who the instance is since its group was downgraded, for a process that was replaced."""
+    """Name the instance's current member after a downgrade: the process has been replaced."""
     instance_id = command.instance_id
     if classic is None or instance_id is None or instance_id not in classic.instances:
         return ""
-    return f" Instance {instance_id} is its member {classic.instances[instance_id]} now."
+    return f" Instance id {instance_id} is owned by its member {classic.instances[instance_id]}."
 
 
 def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -> None:
-    """Row C12: a new member needs a place."""
+    """Raise ``GroupMaxSizeReached`` if a new member exceeds ``group.consumer.max.size`` (row C12).
+
+    ``None`` is a group that the join creates.
+    """
     if group is None:
         return
     size = shard.settings_of(group.group_id).group_consumer_max_size
@@ -70,10 +76,11 @@ def check_room(shard: Shard, group: ConsumerGroup | None, member_id: MemberId) -
 def check_member_epoch(
     group: ConsumerGroup, member: Member, command: ConsumerGroupHeartbeat
 ) -> None:
-    """Row C14. The previous epoch passes if what the client owns is assigned to it.
+    """Raise ``FencedMemberEpoch`` if the epoch is not the member's (row C14).
 
-    For then the answer that brought the new epoch was lost. Epoch 0 always passes: a fenced
-    member rejoins with its own id (KAFKA-19233).
+    The previous epoch is accepted if the client owns only assigned partitions: the response with
+    the new epoch was lost. Epoch 0 is always accepted: a fenced member rejoins with its member id
+    (KAFKA-19233).
     """
     received, known = command.member_epoch, member.member_epoch
     if received in (JOIN_EPOCH, known):

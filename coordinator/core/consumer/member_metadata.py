@@ -1,4 +1,4 @@
-"""What a member of a consumer group says of itself."""
+"""The metadata of a member of a consumer group, as updated by a heartbeat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _or(value: T | Literal[Unchanged.UNCHANGED], old: T) -> T:
 def compute_updated_metadata(
     member: Member | None, command: ConsumerGroupHeartbeat
 ) -> ConsumerGroupMemberMetadataValue:
-    """What the member says of itself now. The very object where nothing changed."""
+    """The member's metadata after the heartbeat; the same object if nothing changed."""
     old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
     names = command.subscribed_topic_names
     if command.by_server or (

@@ -1,4 +1,4 @@
-"""For whom of a group there is news: what a heartbeat would bring, were it sent now."""
+"""Pending changes: which members of a group would learn something from a heartbeat sent now."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from model.log.records import MemberState
 
 
 def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
-    """Whether a heartbeat of the member would say something new, or that it is gone.
+    """Whether the response to a heartbeat would have a change, or the member is no longer one.
 
-    A member that must revoke first has no news until it says that it has. Nor is it any that a
-    partition is free to which the member does not subscribe any more: a heartbeat would not bring
-    it, and whoever waits for news would ask again and again.
+    A member that must revoke partitions has no pending change until it acknowledges that. A free
+    partition that the member no longer subscribes to is no pending change: a heartbeat would not
+    assign it, and a watcher of the member would send one after another.
     """
     group = shard.consumer_groups.get(group_id)
     member = None if group is None else group.member(member_id)
@@ -36,13 +36,16 @@ def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
 
 
 def _would_lose(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
-    """Whether it has what is of a topic that is gone since, before the target says so."""
+    """Whether it owns partitions of a topic that is deleted, or that it no longer subscribes to.
+
+    The target may still have them.
+    """
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     return not group.numbers.topic_indexes_of(member.assigned) <= subscribed
 
 
 def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
-    """Whether a member that waits for partitions would get or lose one at its next heartbeat."""
+    """Whether a member that waits for partitions would gain or lose one at its next heartbeat."""
     if member.metadata is None:
         return False
     if _would_lose(shard, group, member):
@@ -56,7 +59,10 @@ def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
 
 
 def compute_members_in_transit(shard: Shard, group_id: GroupId) -> list[MemberId]:
-    """Who has partitions to give up, and who is to get what nobody holds: others wait for them."""
+    """The members at either end of a partition that is not with its target owner yet.
+
+    They must give partitions up or can take free ones; other members wait for them.
+    """
     group = shard.consumer_groups.get(group_id)
     if group is None or not len(group.target):
         return []
@@ -69,9 +75,10 @@ def compute_members_in_transit(shard: Shard, group_id: GroupId) -> list[MemberId
 
 
 def has_to_rejoin(group: ConsumerGroup, member: Member) -> bool:
-    """Row T8: whether a classic member has a step to take, which it takes by JoinGroup.
+    """Whether a classic member must rejoin to reconcile (row T8, tests/scenarios/README.md).
 
-    One that waits for partitions is called when all of them are free: each step may stop it.
+    A member that waits for partitions rejoins once all of them are free: an eager client stops
+    consuming for each JoinGroup.
     """
     if member.member_epoch < group.target_epoch:
         return True

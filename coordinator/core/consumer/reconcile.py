@@ -1,7 +1,8 @@
-"""The way of a member to the target: one pure function (Kafka's ``CurrentAssignmentBuilder``).
+"""Reconciliation of a member with its target (Kafka's ``CurrentAssignmentBuilder``): pure.
 
-A member gives up what the target gives to others before it gets a new epoch, and it gets only
-what nobody holds. The client's word that it gave up (``owned``) is what moves it.
+A member revokes the partitions that are not in its target before it advances to a new epoch, and
+is assigned only partitions that no other member owns. The partitions that the client reports as
+owned (``owned``) acknowledge the revocation.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from model.value import value
 
 @value
 class Standing:
-    """Where a member stands. Partitions are numbers, each with its assignment epoch (KIP-1251)."""
+    """A member's assignment state. Maps have partition numbers to assignment epochs (KIP-1251)."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -35,12 +36,13 @@ def compute_next_standing(
     owned: Collection[int] | None,
     has_subscription_changed: bool,
 ) -> Standing:
-    """The next standing of a member; the same object where nothing moves.
+    """The next assignment state of a member; the same object if nothing changes.
 
-    ``target``: what the target gives it. ``is_subscribed``: whether it (still) subscribes to
-    the topic of a partition. ``is_free``: whether nobody holds the partition. ``owned``: what
-    the client says that it owns, ``None`` where it does not say. Raises ``FencedMemberEpoch``
-    for a member in a state that this version does not know, unless it owns nothing.
+    ``target``: the member's target assignment. ``is_subscribed``: whether the member (still)
+    subscribes to the topic of a partition. ``is_free``: whether the partition has no owner.
+    ``owned``: the partitions that the client reports as owned, ``None`` if it does not report them.
+    Raises ``FencedMemberEpoch`` for a member in a state that this version does not know, unless
+    it owns nothing.
     """
     match standing.state:
         case MemberState.STABLE:
@@ -61,8 +63,8 @@ def compute_next_standing(
         case MemberState.UNKNOWN:
             if owned is None or owned:
                 raise FencedMemberEpoch(
-                    "The member is in a state that this coordinator does not know; "
-                    "it must give up all its partitions and rejoin."
+                    "The member is in an unknown state. The member must abandon all its "
+                    "partitions and rejoin."
                 )
             epoch = target_epoch
         case _:
@@ -71,13 +73,15 @@ def compute_next_standing(
 
 
 def compute_kept_standing(standing: Standing, target_epoch: int) -> Standing:
-    """``compute_next_standing`` of a stable member that has what the target of that epoch gives
-    it: the way of most members of a group whenever one comes or goes."""
+    """``compute_next_standing`` for a stable member whose assignment already is its target.
+
+    Most members of a group take this path whenever another one joins or leaves.
+    """
     return Standing(target_epoch, standing.member_epoch, MemberState.STABLE, standing.assigned, {})
 
 
 def _owns_any(owned: Collection[int] | None, revoked: Collection[int]) -> bool:
-    """Whether the client may still own a revoked partition; one that does not say may."""
+    """Whether the client may still own a revoked partition; assumed if it reports nothing."""
     if owned is None:
         return True
     return any(number in revoked for number in owned)
@@ -86,7 +90,7 @@ def _owns_any(owned: Collection[int] | None, revoked: Collection[int]) -> bool:
 def _revoke_unsubscribed(
     standing: Standing, is_subscribed: Callable[[int], bool], owned: Collection[int] | None
 ) -> Standing:
-    """The target stays, but what the member no longer subscribes to is revoked at once."""
+    """Revoke the partitions of topics that the member no longer subscribes to, at its epoch."""
     unsubscribed = {n: e for n, e in standing.assigned.items() if not is_subscribed(n)}
     if not unsubscribed:
         return standing
@@ -126,8 +130,8 @@ def _move_towards(
         return Standing(
             epoch, standing.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked
         )
-    # What is in the member's own pending revocation is its own, not another's: it may be taken
-    # back without waiting for a release that nobody else will make (KAFKA-19449).
+    # Partitions pending revocation by this member have no other owner: assign them again instead
+    # of waiting for a release by another member that never comes (KAFKA-19449).
     unreleased = False
     for number in wanted:
         if number in kept:

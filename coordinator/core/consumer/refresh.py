@@ -1,4 +1,4 @@
-"""A group looks anew at what its target is computed from: topics, assignor."""
+"""Refresh of a group after a change of the target's inputs: topics, assignor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from model.responses import Done
 
 
 def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
-    """A new group epoch if the topics that the group subscribes to are not what they were."""
+    """Bump the group epoch if the metadata hash of the subscribed topics has changed."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not needs_epoch_for_topics(shard, group):
         return Outcome(response=Done())
@@ -27,7 +27,7 @@ def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
 
 
 def handle_refresh_assignor(shard: Shard, command: RefreshAssignor) -> Outcome:
-    """A new group epoch if the target of a live group is computed otherwise than before."""
+    """Bump the epoch of a group with members if its assignor, or its configuration, changed."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not group.member_count:
         return Outcome(response=Done())
@@ -42,7 +42,7 @@ def handle_refresh_assignor(shard: Shard, command: RefreshAssignor) -> Outcome:
 
 
 def needs_epoch_for_topics(shard: Shard, group: ConsumerGroup) -> bool:
-    """Whether the group has members, and a metadata hash that is not of the topics as they are."""
+    """Whether the group has members and its metadata hash is not that of the current topics."""
     if group.member_count == 0:
         return False
     names = group.subscribed_topic_names()

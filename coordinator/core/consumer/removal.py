@@ -1,4 +1,4 @@
-"""Leaving a consumer group: for good, for a while (static members), or by an administrator."""
+"""Removal of members that leave a consumer group, expire, or are removed by an administrator."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from model.log.records import Record
 def compute_removal(
     shard: Shard, group: ConsumerGroup, members: Sequence[Member]
 ) -> tuple[tuple[Record, ...], tuple[Effect, ...]]:
-    """The tombstones of members and one new group epoch (``consumerGroupFenceMember``).
+    """The tombstones of members, and one new group epoch (``consumerGroupFenceMembers``).
 
-    The group that is left over gets a new target at once; one that is empty keeps an
-    assignment epoch below its group epoch, and the next join computes one.
+    The remaining members get a new target at once. An empty group keeps its assignment epoch below
+    its group epoch until the next join computes a target.
     """
     group_id = group.group_id
     records: list[Record] = []
@@ -36,7 +36,7 @@ def compute_removal(
     gone = [member.metadata for member in members]
     records += compute_regex_tombstones(group, gone)
     names = compute_names_after(group, gone, ())
-    if group.group_epoch < LAST_EPOCH:  # Else it can at least become empty, and be deleted.
+    if group.group_epoch < LAST_EPOCH:  # At the last epoch members can still go: then delete it.
         records += compute_epoch_bump(shard, group, group_id, names)
     if group.member_count <= len(members):
         return tuple(records), ()

@@ -1,7 +1,8 @@
-"""Static members (KIP-345 in KIP-848): an instance that leaves for a while and comes back.
+"""Static members (KIP-345 in KIP-848): temporary leave, return, and replacement.
 
 A member with a ``group.instance.id`` that leaves with epoch -2 keeps its partitions until its
-session ends. Whoever joins as that instance meanwhile, by any member id, takes its place.
+session times out. A member that joins with this instance id until then, with any member id,
+replaces it.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from model.log.records import (
 def find_member(
     group: ConsumerGroup | None, command: ConsumerGroupHeartbeat
 ) -> tuple[Member | None, bool]:
-    """The member that a heartbeat is of, ``None`` for a new one; whether it returns.
+    """The member of a heartbeat (``None`` for a new one), and whether the heartbeat replaces it.
 
-    One that returns takes the place of the member, which has left with epoch -2 or speaks the
-    classic protocol. Raises what rows C13, C15 and C16 of Kafka's table say.
+    A heartbeat with epoch 0 replaces a static member that left with epoch -2 or uses the classic
+    protocol. Raises the errors of rows C13, C15 and C16 (tests/scenarios/README.md).
     """
     if command.instance_id is not None:
         return _find_static_member(group, command.instance_id, command)
@@ -56,19 +57,20 @@ def _find_static_member(
     if holder is None:
         return known, False
     if holder.member_epoch == STATIC_LEAVE_EPOCH or holder.classic is not None:
-        # A classic member never leaves for a while: its successor comes unannounced (KAFKA-17228).
+        # A classic member has no temporary leave: it is replaced without notice (KAFKA-17228).
         return holder, True
     if holder is not known:
         raise UnreleasedInstanceId(
-            f"Member {command.member_id} cannot join as instance {instance_id}: that is member "
-            f"{holder.member_id}, which has not left."
+            f"Static member {command.member_id} with instance id {instance_id} cannot join the "
+            f"group because the instance id is owned by {holder.member_id} member."
         )
-    # Its own: the answer to its join was lost, or it was fenced. Kafka 4.3.0 refuses it for ever.
+    # The owner itself: the response to its join was lost, or it was fenced. Kafka 4.3.0 refuses
+    # it for ever.
     return holder, False
 
 
 def _check_instance_of(known: Member, instance_id: InstanceId, is_free: bool) -> None:
-    """A member id that is in the group already stays the instance that it is."""
+    """Raise ``InvalidRequest`` if an existing member would change its instance id."""
     known_as = known.metadata.instance_id if known.metadata is not None else None
     if known_as is not None or not is_free:
         raise InvalidRequest(
@@ -80,30 +82,32 @@ def _check_instance_of(known: Member, instance_id: InstanceId, is_free: bool) ->
 def check_static_member(
     holder: Member | None, instance_id: InstanceId, group_id: GroupId, member_id: MemberId | None
 ) -> Member:
-    """The holder of the instance id. Raises where there is none, or where it is not the member.
+    """Return the owner of the instance id; ``member_id`` is ``None`` if only the instance is named.
 
-    ``member_id`` is ``None`` where only the instance is named.
+    Raises ``UnknownMemberId`` if it has no owner, ``FencedInstanceId`` if another member owns it.
     """
     if holder is None:
-        raise UnknownMemberId(f"Nobody is instance {instance_id} in group {group_id}.")
+        raise UnknownMemberId(f"Instance id {instance_id} is unknown in group {group_id}.")
     if member_id is not None and holder.member_id != member_id:
         raise FencedInstanceId(
-            f"Instance {instance_id} is member {holder.member_id} now, and not {member_id}."
+            f"Static member {member_id} with instance id {instance_id} was fenced by member "
+            f"{holder.member_id}."
         )
     return holder
 
 
 def compute_static_leave(group: ConsumerGroup, member: Member) -> Record:
-    """The member is away: it keeps what is assigned to it and gives up what it had to revoke."""
+    """The record of a temporary leave: keeps the assignment, drops the pending revocation."""
     return _current_record(group, member.member_id, member, STATIC_LEAVE_EPOCH)
 
 
 def compute_replacement(
     group: ConsumerGroup, member: Member, member_id: MemberId
 ) -> tuple[Record, ...]:
-    """The records by which ``member_id`` takes the place of a member (Kafka's ``replaceMember``).
+    """The records that replace a member by ``member_id`` (Kafka's ``replaceMember``).
 
-    It gets the target and the partitions of the other at epoch 0, and no group epoch is spent.
+    The new member inherits the target assignment and the partitions, at epoch 0; the group epoch
+    is not bumped.
     """
     assert member.metadata is not None, "a static member has metadata"
     group_id = group.group_id
@@ -120,7 +124,7 @@ def compute_replacement(
 
 
 def compute_tombstones(group_id: GroupId, member_id: MemberId) -> tuple[Record, ...]:
-    """What removes a member from the log, in Kafka's order."""
+    """The tombstones of a member, in Kafka's order."""
     return (
         Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
         Record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
@@ -131,7 +135,7 @@ def compute_tombstones(group_id: GroupId, member_id: MemberId) -> tuple[Record, 
 def _current_record(
     group: ConsumerGroup, member_id: MemberId, member: Member, member_epoch: int
 ) -> Record:
-    """What the member holds, at an epoch that is none; Kafka sets the assignment epochs to 0."""
+    """The current assignment record at epoch 0 or -2; Kafka sets the assignment epochs to 0."""
     assigned = tuple(
         AssignedTopicPartitions(topic.topic_id, topic.partitions, (0,) * len(topic.partitions))
         for topic in group.numbers.topic_partitions(member.assigned)

@@ -1,1 +1,1 @@
-"""Deadlines of members and groups as data; whoever keeps the time looks at them."""
+"""Deadlines of members and groups, as data: the caller that owns the clock polls them."""

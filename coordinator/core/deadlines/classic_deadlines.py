@@ -1,7 +1,7 @@
-"""Deadlines of classic groups as data: sessions of members, and the two phases of a rebalance.
+"""Deadlines of classic groups, as data: sessions of members, and the two phases of a rebalance.
 
-Each member has a session timeout of its own. A session is renewed by a heartbeat far more often
-than it ends: a later time is only noted, and the queue is put right when the earlier one comes.
+Each member has its own session timeout. Heartbeats renew sessions far more often than sessions
+expire, so a renewal only stores the later time; the queue is corrected when the earlier time comes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from model.commands import INTERNAL, ClassicDeadline, ExpireClassicDeadline
 from model.ids import GroupId, MemberId
 
 FAR_MS: Final = 60_000
-"""What passes later is looked at once in as long. So what is cancelled is forgotten by then, though
-clients may ask for timeouts of days, and come and go a thousand times a second.
+"""A deadline that is further away is re-examined at this interval. So cancelled deadlines leave the
+queue within it, even if clients with timeouts of days come and go a thousand times a second.
 """
 
 _NAMES: Final = tuple(each.name for each in ClassicDeadline)
@@ -24,7 +24,7 @@ Key: TypeAlias = tuple[GroupId, str, MemberId]
 
 
 class ClassicDeadlines:
-    """All of them. Times are milliseconds on the clock of ``Liveness``."""
+    """All deadlines of classic groups. Times are milliseconds on the clock of ``Liveness``."""
 
     def __init__(self) -> None:
         self._at_ms: dict[Key, int] = {}
@@ -32,11 +32,11 @@ class ClassicDeadlines:
         self._queue: list[tuple[int, Key]] = []
 
     def get(self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId) -> int | None:
-        """When it passes; ``None`` where it is not armed."""
+        """When the deadline expires; ``None`` if it is not armed."""
         return self._at_ms.get((group_id, deadline.name, member_id))
 
     def all(self) -> Mapping[Key, int]:
-        """When each that is armed passes."""
+        """The expiry times of all armed deadlines."""
         return self._at_ms
 
     def arm(
@@ -47,7 +47,7 @@ class ClassicDeadlines:
         at_ms: int,
         now_ms: int,
     ) -> None:
-        """Let it pass then, whatever was before."""
+        """Arm the deadline, or move it."""
         key = (group_id, deadline.name, member_id)
         self._at_ms[key] = at_ms
         queued_ms = self._queued_ms.get(key)
@@ -55,22 +55,22 @@ class ClassicDeadlines:
             self._enqueue(key, min(at_ms, now_ms + FAR_MS))
 
     def cancel(self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId) -> None:
-        """Let it not pass; what is left of it in the queue does nothing."""
+        """Cancel the deadline; its entry in the queue is ignored later."""
         self._at_ms.pop((group_id, deadline.name, member_id), None)
 
     def is_armed(self, group_id: GroupId, deadline: ClassicDeadline, member_id: MemberId) -> bool:
-        """Whether it will pass, unless it is cancelled."""
+        """Whether the deadline is armed."""
         return (group_id, deadline.name, member_id) in self._at_ms
 
     def cancel_member(self, group_id: GroupId, member_id: MemberId) -> None:
-        """No deadline of the member passes."""
+        """Cancel all deadlines of the member."""
         for name in _NAMES:
             self._at_ms.pop((group_id, name, member_id), None)
 
     def arm_sessions(
         self, group_id: GroupId, sessions: Iterable[tuple[MemberId, int]], now_ms: int
     ) -> None:
-        """``arm`` the session of each of these members, with its timeout in ms from now."""
+        """``arm`` the session of each member; the timeouts, in ms, count from now."""
         at_ms, queued_ms = self._at_ms, self._queued_ms
         name = ClassicDeadline.SESSION.name
         for member_id, timeout_ms in sessions:
@@ -85,9 +85,9 @@ class ClassicDeadlines:
         return self._queue[0][0] if self._queue else None
 
     def due(self, now_ms: int, most: int) -> list[ExpireClassicDeadline]:
-        """Commands for what has passed, the earliest first. Each comes once.
+        """Commands for expired deadlines, the earliest first; each is returned once.
 
-        ``most`` deadlines are looked at; ``next_ms`` is in the past if there are more.
+        Examines at most ``most`` deadlines; ``next_ms`` is in the past if there are more.
         """
         found = []
         for _ in range(most):

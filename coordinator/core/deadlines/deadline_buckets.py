@@ -1,7 +1,7 @@
-"""Which members are to be looked at when: by buckets of 100 ms, and to the millisecond within.
+"""A timer of members: buckets of 100 ms, and exact times within a bucket that has begun.
 
-When a bucket begins, nearly all of its members have been heard from since and go to later ones.
-What is left falls within the bucket.
+When a bucket begins, nearly all of its members have sent a heartbeat since and move to later
+buckets. Only the rest is queued by exact time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BUCKET_MS = 100
 
 
 class _Near(NamedTuple):
-    """A deadline of a member in a bucket that has begun; no two have the same number."""
+    """A deadline in a bucket that has begun; the unique ``number`` resolves ties in the heap."""
 
     at_ms: int
     number: int
@@ -34,7 +34,7 @@ class _Bucket(list[MemberLiveness]):
 
 
 class DeadlineBuckets:
-    """Members by the time of what may have to be done with them, on the clock of ``Stalls``."""
+    """Members by the time at which to examine them, on the clock of ``Stalls``."""
 
     __slots__ = ("_buckets", "_near", "_order", "_sequence")
 
@@ -42,11 +42,11 @@ class DeadlineBuckets:
         self._buckets: dict[int, _Bucket] = {}
         self._order: list[int] = []
         self._near: list[_Near] = []
-        """What falls in buckets that have begun, by time."""
+        """The deadlines in buckets that have begun, by time."""
         self._sequence = 0
 
     def put(self, entry: MemberLiveness, deadline_ms: int) -> int:
-        """Look at the member when the bucket of this time begins. The number of the bucket."""
+        """Examine the member when the bucket of this time begins; returns the bucket's number."""
         number = deadline_ms // BUCKET_MS
         bucket = self._buckets.get(number)
         if bucket is None:
@@ -56,19 +56,19 @@ class DeadlineBuckets:
         return bucket.number
 
     def put_near(self, entry: MemberLiveness, bucket: int, at_ms: int) -> None:
-        """Look at the member then; the bucket has begun."""
+        """Examine the member at exactly this time, in a bucket that has begun."""
         self._sequence += 1
         heapq.heappush(self._near, _Near(at_ms, self._sequence, entry, bucket))
 
     def next_ms(self) -> int | None:
-        """When to look; ``None`` where there is nothing to look at."""
+        """The next time to examine members; ``None`` if there are none."""
         soonest_ms = self._order[0] * BUCKET_MS if self._order else None
         if self._near and (soonest_ms is None or self._near[0].at_ms < soonest_ms):
             return self._near[0].at_ms
         return soonest_ms
 
     def take(self, most: int, now_ms: int) -> tuple[int, list[MemberLiveness]] | None:
-        """So many members of the first bucket, and its number; ``None`` where none has begun."""
+        """At most ``most`` members of the first bucket, and its number; ``None`` if none began."""
         if not self._order or self._order[0] * BUCKET_MS > now_ms:
             return None
         number = self._order[0]

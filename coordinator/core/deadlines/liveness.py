@@ -1,18 +1,19 @@
-"""Soft state: when members were last heard from, and which deadlines run.
+"""Liveness of members (soft state): when they were last heard from, and their deadlines.
 
-Rebuilt on load, never in the log. Deadlines are data; the shell asks ``next_deadline_ms`` when to
-come back. All times here are on a clock that stands still while the process does
-(``coordinator.core.deadlines.stalls``). A member that is not heard from is put out, whatever the
-load, after its timeout and a fifth of it, 2 s, and up to one pause in 10 s.
+It is rebuilt on load and never written to the log. Deadlines are data: the runtime polls
+``next_deadline_ms``. All times are on a clock that stops while the process is stalled
+(``coordinator.core.deadlines.stalls``). Whatever the load, a silent member is removed within its
+session timeout plus a fifth of it, 2 s, and at most one stall in 10 s.
 
-A member on a stream was promised a session timeout, and believes for so long after each renewal
-that it owns its partitions (``muster.connection.lease``). No deadline takes them from it earlier:
+A member on a gRPC stream holds a lease: it was promised a session timeout, and assumes for that
+long after each renewal that it owns its partitions (``muster.connection.lease``). No deadline
+removes it earlier:
 
-- A session lasts as long as the longest timeout that the member was told.
-- A member whose rebalance timeout has passed is renewed no more (``must_go``), which its stream
-  tells it; it is put out when its lease has ended, or when it says that it has stopped.
-- What was told before a restart is not known. Until so much has passed as it may have been told,
-  neither deadline puts out who was a member when the process started.
+- Its session lasts as long as the longest timeout it was sent.
+- Once its rebalance timeout has passed, its lease is not renewed (``must_go``), and its stream
+  tells it so. The member is removed when its lease ends or when it confirms that it has stopped.
+- The timeouts sent before a restart are not known. Members that are loaded at start-up are not
+  removed until the longest timeout that they may have been sent has passed.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from model.commands import INTERNAL, ClassicDeadline, Deadline, ExpireClassicDea
 from model.ids import GroupId, MemberId
 
 CLASSIC_AGAIN_MS = 5_000
-"""When a deadline of a classic group passes again after it was refused."""
+"""The delay until a deadline of a classic group expires again after its expiry was refused."""
 
 LOOKS_MAX = 500
-"""Deadlines of one kind that are looked at in one turn. After a start, or a cut network, those of
-very many members may pass together; each that ends is a command.
+"""The most deadlines of one kind examined in one event-loop iteration. After a restart or a network
+partition those of very many members may expire together, and each expiry is a command.
 """
 
 
@@ -51,28 +52,29 @@ class Liveness:
         self._members: dict[GroupId, dict[MemberId, MemberLiveness]] = {}
         self._buckets = DeadlineBuckets()
         self._kept: dict[tuple[GroupId, MemberId], tuple[RebalanceDeadline, bool]] = {}
-        """What else ran for members whose session has ended, until it is known that they go."""
+        """Rebalance deadlines of members whose session expired, until the expiry is accepted."""
         self._heard_ms = 0
         self._promised_until_ms = 0
         self.classic = ClassicDeadlines()
-        """Those of classic groups, on the clock of ``stalls``."""
+        """The deadlines of classic groups, on the clock of ``stalls``."""
         self.stalls = Stalls()
 
     # -------------------------------------------------------------------------------- members
 
     def session_timeout_ms(self, group_id: GroupId) -> int:
-        """That of the group's members."""
+        """The session timeout of the group's members."""
         return self._own_timeouts_ms.get(group_id, self._session_timeout_ms)
 
     def note_longest_timeout(self, group_id: GroupId, timeout_ms: int) -> None:
-        """Members of the group may have been promised so much before the process started."""
+        """Note the longest timeout that members may have been sent before the process started."""
         self._longest_timeouts_ms[group_id] = timeout_ms
 
     def set_session_timeout(self, group_id: GroupId, timeout_ms: int, now_ms: int) -> None:
-        """A longer one holds at once, a shorter one for a member from when it is heard from next.
+        """Change the session timeout of a group.
 
-        Until then a member does not know how often it is to be heard from, and one that was
-        promised a longer timeout may never know (``renew_lease``).
+        A longer timeout applies at once. A shorter one applies to a member from its next
+        heartbeat on, whose response brings it, and never to a lease that promised a longer one
+        (``renew_lease``).
         """
         self.stalls.catch_up(now_ms)
         members = self._members.get(group_id, {}).values()
@@ -89,12 +91,12 @@ class Liveness:
             entry.session_bucket = self._buckets.put(entry, min(deadline_ms, soonest_ms))
 
     def get(self, group_id: GroupId, member_id: MemberId) -> MemberLiveness | None:
-        """The entry of a member that is alive."""
+        """The entry of a member; ``None`` if it has no session."""
         members = self._members.get(group_id)
         return None if members is None else members.get(member_id)
 
     def heard(self, group_id: GroupId, member_id: MemberId, now_ms: int) -> MemberLiveness:
-        """The member was heard from; it is entered if it is new."""
+        """Renew the session of a member; adds an entry for a new one."""
         self.stalls.catch_up(now_ms)
         now_ms -= self.stalls.stalled_ms
         members = self._members.setdefault(group_id, {})
@@ -108,7 +110,7 @@ class Liveness:
         return entry
 
     def note_loaded(self, entry: MemberLiveness, now_ms: int) -> None:
-        """The member was one when the process started; it may hold a lease that began before."""
+        """Mark a member loaded at start-up: it may hold a lease from before the restart."""
         timeout_ms = self.session_timeout_ms(entry.group_id)
         longest_ms = max(timeout_ms, self._longest_timeouts_ms.get(entry.group_id, 0))
         promised_until_ms = now_ms - self.stalls.stalled_ms + longest_ms
@@ -117,7 +119,7 @@ class Liveness:
         entry.promised_until_ms = self._promised_until_ms
 
     def touch(self, entry: MemberLiveness, now_ms: int) -> None:
-        """``heard`` for an entry at hand."""
+        """``heard`` for a known entry."""
         stalls = self.stalls
         if now_ms > stalls.late_after_ms:
             stalls.catch_up(now_ms)
@@ -127,10 +129,10 @@ class Liveness:
         entry.last_heard_ms = self._heard_ms
 
     def note_lease(self, entry: MemberLiveness) -> bool:
-        """The member is about to be told its session timeout, and counts on it from then on.
+        """Note that the session timeout is about to be sent to the member as its lease.
 
-        A client over a stream stops by itself when so long has passed since it was renewed.
-        ``False``, and nothing promised, to one that must go.
+        A client on a stream stops by itself when its lease ends. Returns ``False``, and promises
+        nothing, if the member must go.
         """
         if entry.must_go:
             return False
@@ -138,14 +140,14 @@ class Liveness:
         return True
 
     def renew_lease(self, entry: MemberLiveness, now_ms: int) -> bool:
-        """``touch`` for a member on a stream. ``False``, and nothing done, to one that must go."""
+        """``touch`` for a member on a stream; ``False``, without renewal, if it must go."""
         if not self.note_lease(entry):
             return False
         self.touch(entry, now_ms)
         return True
 
     def session_deadline_ms(self, entry: MemberLiveness) -> int:
-        """When the member's session ends, if nothing is heard until then."""
+        """When the member's session expires, unless it is renewed until then."""
         timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
         deadline_ms = max(compute_heard_ms(entry) + timeout_ms, entry.promised_until_ms)
         if entry.last_heard_ms == NOT_HEARD_MS:
@@ -153,7 +155,7 @@ class Liveness:
         return deadline_ms
 
     def remove(self, group_id: GroupId, member_id: MemberId) -> None:
-        """The member is gone; what is left of it in the buckets does nothing."""
+        """Remove a member; its entries in the buckets are ignored later."""
         members = self._members.get(group_id)
         entry = None if members is None else members.pop(member_id, None)
         if entry is not None:
@@ -164,9 +166,9 @@ class Liveness:
     def arm_rebalance(
         self, group_id: GroupId, member_id: MemberId, epoch: int, timeout_ms: int, now_ms: int
     ) -> None:
-        """The member must leave ``epoch`` within the timeout. Replaces what was armed.
+        """Arm the rebalance timeout: the member must leave ``epoch`` in time. Replaces another.
 
-        A timeout below 0, which an imported log may have, passes at once, as in Kafka.
+        A negative timeout, which an imported log may have, expires at once, as in Kafka.
         """
         self.stalls.catch_up(now_ms)
         entry = self.get(group_id, member_id)
@@ -176,7 +178,7 @@ class Liveness:
             entry.must_go = False
 
     def cancel_rebalance(self, group_id: GroupId, member_id: MemberId) -> None:
-        """The member has moved on."""
+        """Cancel the rebalance timeout: the member has left the epoch."""
         entry = self.get(group_id, member_id)
         if entry is not None:
             entry.rebalance = None
@@ -190,7 +192,7 @@ class Liveness:
         timeout_ms: int,
         now_ms: int,
     ) -> None:
-        """A deadline of a classic group passes so much later than now."""
+        """Arm a deadline of a classic group, ``timeout_ms`` from now."""
         self.stalls.catch_up(now_ms)
         now_ms -= self.stalls.stalled_ms
         self.classic.arm(group_id, deadline, member_id, now_ms + timeout_ms, now_ms)
@@ -198,9 +200,9 @@ class Liveness:
     def begin_classic_sessions(
         self, group_id: GroupId, sessions: Collection[tuple[MemberId, int]], now_ms: int
     ) -> None:
-        """These members, which may be very many, speak the classic protocol from now on.
+        """Begin the sessions of members that use the classic protocol from now on (timeouts in ms).
 
-        Each has its session timeout, in ms, and nothing else runs for it.
+        Their other deadlines are cancelled. There may be very many members.
         """
         for member_id, _ in sessions:
             if group_id in self._members:
@@ -211,15 +213,15 @@ class Liveness:
     def renew_classic_sessions(
         self, group_id: GroupId, sessions: Collection[tuple[MemberId, int]], now_ms: int
     ) -> None:
-        """These members, which may be very many, were heard from; with session timeouts in ms."""
+        """Renew the sessions of members, which may be very many, with their timeouts in ms."""
         self.stalls.catch_up(now_ms)
         self.classic.arm_sessions(group_id, sessions, now_ms - self.stalls.stalled_ms)
 
     def is_armed_anew(self, command: ExpireMember | ExpireClassicDeadline) -> bool:
-        """Whether what was handled since this expiry became due has put it off.
+        """Whether a command that was handled after this expiry became due has moved the deadline.
 
-        That is what its member had said before, or another expiry: a rebalance that the session of
-        one member ends renews those of all who waited.
+        That is an earlier request of the member, or another expiry: a rebalance that follows the
+        expiry of one member renews the sessions of all parked members.
         """
         group_id, member_id = command.group_id, command.member_id
         if isinstance(command, ExpireClassicDeadline):
@@ -231,22 +233,22 @@ class Liveness:
         return True
 
     def _restore(self, entry: MemberLiveness) -> None:
-        """What else ran for a member whose session goes on after all."""
+        """Restore the rebalance deadline of a member whose session continues after all."""
         kept = self._kept.pop((entry.group_id, entry.member_id), None)
         if kept is not None and entry.rebalance is None:
             (at_ms, epoch, _), entry.must_go = kept
-            # The next tick looks at it, and knows what time it is.
+            # The time is not known here: due at once, so that the next ``due`` examines it.
             self._put_rebalance(entry, at_ms, epoch, now_ms=0)
 
     def note_expired(self, command: ExpireMember | ExpireClassicDeadline) -> None:
-        """The expiry was not refused."""
+        """Note that the expiry was accepted."""
         if isinstance(command, ExpireMember) and command.deadline is Deadline.SESSION:
             self._kept.pop((command.group_id, command.member_id), None)
 
     def expire_again(self, command: ExpireMember | ExpireClassicDeadline, now_ms: int) -> None:
-        """The expiry was refused: let the deadline pass once more, a session after now.
+        """Arm the deadline of a refused expiry again, one session timeout from now.
 
-        Its refusal may come late: what the member has to leave since stays as it is.
+        The refusal may come late: a rebalance deadline that was armed since stays as it is.
         """
         if isinstance(command, ExpireClassicDeadline):
             group_id, member_id = command.group_id, command.member_id
@@ -268,7 +270,7 @@ class Liveness:
         entry.rebalance = RebalanceDeadline(at_ms, epoch, bucket)
 
     def next_deadline_ms(self) -> int | None:
-        """When to call ``due``; ``None`` where nothing runs. It may find nothing due then."""
+        """When to call ``due``, which may find nothing then; ``None`` if no deadline is armed."""
         soonest_ms = self.classic.next_ms()
         next_ms = self._buckets.next_ms()
         if next_ms is not None and (soonest_ms is None or next_ms < soonest_ms):
@@ -276,10 +278,10 @@ class Liveness:
         return None if soonest_ms is None else soonest_ms + self.stalls.stalled_ms
 
     def due(self, now_ms: int) -> list[ExpireMember | ExpireClassicDeadline]:
-        """Commands for what has passed. Each comes once; the core checks that it still holds.
+        """Commands for expired deadlines. Each is returned once; its handler checks it again.
 
-        They are of ``LOOKS_MAX`` deadlines of a kind at most: ``next_deadline_ms`` is in the past
-        until all have been looked at.
+        Examines at most ``LOOKS_MAX`` deadlines of a kind; ``next_deadline_ms`` is in the past if
+        there are more.
         """
         now_ms -= self.stalls.stalled_ms
         found: list[ExpireMember | ExpireClassicDeadline] = [*self.classic.due(now_ms, LOOKS_MAX)]
@@ -302,7 +304,7 @@ class Liveness:
         now_ms: int,
         found: list[ExpireMember | ExpireClassicDeadline],
     ) -> None:
-        """At what of a member was entered in a bucket that has begun."""
+        """Examine the deadlines of a member that are in a bucket that has begun."""
         if entry.is_gone:
             return
         rebalance = entry.rebalance
@@ -323,7 +325,7 @@ class Liveness:
         now_ms: int,
         found: list[ExpireMember | ExpireClassicDeadline],
     ) -> None:
-        """Expire, or let the lease end first: what is heard from now on does not renew it."""
+        """Expire the member, or stop renewing its lease and expire it when the lease ends."""
         lease_end_ms = compute_lease_end_ms(entry)
         if lease_end_ms > now_ms and not entry.must_go:
             entry.must_go = True
@@ -339,10 +341,10 @@ class Liveness:
         now_ms: int,
         found: list[ExpireMember | ExpireClassicDeadline],
     ) -> None:
-        """Expire, or look again when the timeout has passed since it was last heard from."""
+        """Expire the member, or examine it again when its current session would expire."""
         deadline_ms = self.session_deadline_ms(entry)
         if deadline_ms <= now_ms:
-            # Should the core disagree, the next heartbeat enters the member anew.
+            # If the handler refuses the expiry, ``expire_again`` or a heartbeat adds it again.
             self.remove(entry.group_id, entry.member_id)
             if entry.rebalance is not None:
                 kept = entry.rebalance, entry.must_go
@@ -350,7 +352,7 @@ class Liveness:
             found.append(self._expire(entry, Deadline.SESSION, None))
             return
         if entry.last_heard_ms == NOT_HEARD_MS:
-            # It may be heard from any time, and has the shorter timeout from then on.
+            # A heartbeat may come any time, and the shorter timeout applies from then on.
             soonest_ms = now_ms + self.session_timeout_ms(entry.group_id)
             deadline_ms = min(deadline_ms, soonest_ms)
         if deadline_ms // BUCKET_MS == bucket:

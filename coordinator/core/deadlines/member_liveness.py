@@ -1,4 +1,4 @@
-"""What runs for one member: its session, its lease, and by when it must have left an epoch."""
+"""The liveness of one member: its session, its lease, and its rebalance deadline."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 from model.ids import GroupId, MemberId
 
 NOT_HEARD_MS = -1
-"""The last sign of a member that was not heard from since its group's timeout changed. No time is
-compared for it: while the process is starved of CPU the clock here stands nearly still.
+"""``last_heard_ms`` of a member that was not heard from since its group's timeout changed. It is a
+marker because times cannot tell: the clock barely moves while the process is starved of CPU.
 """
 
 
 class RebalanceDeadline(NamedTuple):
-    """By when a member must have left an epoch; it is looked at in ``bucket``."""
+    """The time by which a member must have left an epoch; ``bucket`` examines it."""
 
     at_ms: int
     epoch: int
@@ -22,10 +22,10 @@ class RebalanceDeadline(NamedTuple):
 
 
 class MemberLiveness:
-    """One member's. Times are on the clock of its ``Liveness``.
+    """The liveness of one member. Times are on the clock of ``Liveness``.
 
-    There is one for each of very many members, who share what can be shared: the name of their
-    group, the number of a bucket, the time of a heartbeat.
+    There may be very many: they share objects where possible (the group id, the number of a
+    bucket, the time of a heartbeat).
     """
 
     __slots__ = (
@@ -64,6 +64,6 @@ def compute_heard_ms(entry: MemberLiveness) -> int:
 
 
 def compute_lease_end_ms(entry: MemberLiveness) -> int:
-    """When nobody can believe any more to be this member; in the past where nobody does."""
+    """When the member's lease ends; in the past if it has none."""
     end_ms = compute_heard_ms(entry) + entry.lease_ms if entry.lease_ms else 0
     return max(end_ms, entry.promised_until_ms)

@@ -1,8 +1,8 @@
-"""The clock of deadlines: it stands still while the process does, as far as that is forgiven.
+"""The clock of deadlines: it stops while the process is stalled, within limits.
 
-Nobody could be heard from meanwhile. But turns that take long, one after another, are no pause:
-what came before each of them was handled. So a pause is forgiven once in ``PARDON_AGAIN_MS``, and
-of all else that comes late ``GRACE_MS`` in as long.
+During a stall the process cannot receive heartbeats. A series of slow event-loop iterations is no
+stall: what arrived before each of them was handled. So one stall of any length is forgiven in
+``PARDON_AGAIN_MS``, and ``GRACE_MS`` of all other lateness in the same time.
 """
 
 from __future__ import annotations
@@ -10,40 +10,41 @@ from __future__ import annotations
 NEVER_MS = 1 << 62
 
 LATE_MS = 50
-"""Less is the resolution of timers, not a stall."""
+"""Less lateness is timer resolution, not a stall."""
 
 GRACE_MS = 2_000
-"""What is not more, and comes more often than a pause, is forgiven so far: a third of the shortest
-session timeout that Kafka allows, within which its clients send a heartbeat.
+"""The budget for stalls that are shorter or too frequent to be forgiven whole: a third of the
+shortest session timeout that Kafka allows, within which clients send a heartbeat.
 """
 
 PARDON_AGAIN_MS = 10_000
-"""So long the process has to run before a pause is forgiven again. Who is alive was heard then."""
+"""The process must run this long before another stall is forgiven whole: by then every live member
+has been heard from."""
 
 
 class Stalls:
-    """For how long the process has stood still. Times given are monotonic milliseconds."""
+    """Measures how long the process was stalled. Arguments are monotonic milliseconds."""
 
     __slots__ = ("_grace_ms", "_grace_since_ms", "_pardoned_ms", "late_after_ms", "stalled_ms")
 
     def __init__(self) -> None:
         self.stalled_ms = 0
-        """How long the clock here has stood still in all."""
+        """The total time for which this clock was stopped."""
         self._pardoned_ms = -PARDON_AGAIN_MS
         self._grace_ms = GRACE_MS
         self._grace_since_ms = -PARDON_AGAIN_MS
         self.late_after_ms = NEVER_MS
-        """From then on the shell is late, and whoever comes first calls ``catch_up``."""
+        """After this time the runtime is late, and the first caller invokes ``catch_up``."""
 
     def expect(self, at_ms: int) -> None:
-        """The shell means to come back then."""
+        """Note when the runtime intends to call next."""
         self.late_after_ms = at_ms + LATE_MS
 
     def catch_up(self, now_ms: int) -> int:
-        """See whether the process has stood still; for how long, 0 if it has not.
+        """Detect a stall and return its length in ms, 0 if there was none.
 
-        Not only the tick does: after a stall requests are read first, and what they begin must
-        not be moved by a stall that was before them.
+        Requests call this too, not only the timer: after a stall requests are read first, and a
+        stall that preceded them must not move the deadlines that they arm.
         """
         if now_ms <= self.late_after_ms:
             return 0
@@ -53,7 +54,7 @@ class Stalls:
         return late_ms
 
     def _forgive(self, late_ms: int, at_ms: int) -> int:
-        """For how much of it the clock here stands still; it began ``at_ms`` on that clock."""
+        """How much of a stall that began ``at_ms`` (on this clock) stops this clock, in ms."""
         if late_ms > GRACE_MS and at_ms - self._pardoned_ms >= PARDON_AGAIN_MS:
             self._pardoned_ms = at_ms
             return late_ms

@@ -1,1 +1,1 @@
-"""Groups of any type: description, deletion, configs, and the topics that are kept here."""
+"""Groups of any type: description, deletion, group configs; and the topic catalogue."""

@@ -1,7 +1,7 @@
-"""Settings that a group has of its own: what a change of them comes to, and what is then in force.
+"""Group configs: changes, their validation, and the effective settings.
 
-A change is checked as a whole before anything is written. What is stored stays as it was set; if
-the server's bounds move later, it is clamped where it is read (KIP-1240).
+A change is validated as a whole before anything is written. Values are stored as they were set; if
+the server's bounds move later, they are clamped when they are read (KIP-1240).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from model.responses import DescribedConfig, Done, GroupConfigsResponse
 from muster.assignors.names import BUILT_IN_ASSIGNORS
 
 OwnConfigs = Mapping[str, str]
-"""What a group has of its own, by name."""
+"""The configs that are set on a group, by name."""
 
 _NUMBER = re.compile(r"[+-]?\d{1,100}")
-"""Python refuses to read one of some thousand digits."""
+"""Bounded, because Python refuses to parse an ``int`` of several thousand digits."""
 
 _PARSERS: Mapping[str, Callable[[list[str]], object]] = {PINS: parse_pins, WEIGHTS: parse_weights}
 
@@ -56,10 +56,10 @@ _PARSERS: Mapping[str, Callable[[list[str]], object]] = {PINS: parse_pins, WEIGH
 def handle_alter_group_configs(
     settings: CoordinatorSettings, own: OwnConfigs, longest_ms: int, command: AlterGroupConfigs
 ) -> Outcome:
-    """The settings after all changes, in one side record; none where nothing is left of them.
+    """Write the group's configs after all changes in one side record, or its tombstone.
 
-    ``longest_ms`` is the session timeout that was shortened before, 0 for none: it is kept as long
-    as it is longer than what is in force.
+    ``longest_ms`` is the longest session timeout from before a shortening, 0 for none. The record
+    keeps it as long as it exceeds the effective session timeout.
     """
     check_group_name(settings, command.group_id)
     after = compute_configs_after(settings, own, command.changes)
@@ -84,7 +84,10 @@ def handle_alter_group_configs(
 
 
 def check_group_name(settings: CoordinatorSettings, group_id: GroupId) -> None:
-    """There are no settings for all groups but those of the server."""
+    """Raise ``InvalidRequest`` for a group id that is empty or too long.
+
+    Group configs have no defaults resource: the server's settings are the defaults.
+    """
     if not group_id:
         raise InvalidRequest("Default group resources are not allowed.")
     if len(group_id.encode()) > settings.group_id_max_bytes:
@@ -94,7 +97,10 @@ def check_group_name(settings: CoordinatorSettings, group_id: GroupId) -> None:
 def compute_configs_after(
     settings: CoordinatorSettings, own: OwnConfigs, changes: Iterable[ConfigChange]
 ) -> dict[str, str]:
-    """What the group has of its own after the changes. Raises what is wrong with them."""
+    """The group's configs after the changes.
+
+    Raises ``InvalidRequest`` or ``InvalidConfig`` for an invalid change.
+    """
     changes = tuple(changes)
     if len({change.name for change in changes}) < len(changes):
         raise InvalidRequest("Error due to duplicate config keys")
@@ -139,7 +145,7 @@ def _split(text: str) -> list[str]:
 
 
 def _normalise(settings: CoordinatorSettings, config: GroupConfig, text: str) -> str:
-    """The text in the form that it is shown in; raises what is wrong with it in itself."""
+    """The value in canonical form; raises ``InvalidConfig`` if it is invalid for its type."""
     shown = text
     text = text.strip()
     invalid = f"Invalid value {shown} for configuration {config.name}: "
@@ -181,16 +187,16 @@ def _normalise_list(
     if not parts:
         raise InvalidConfig(invalid + "The list must not be empty")
     if len(set(parts)) < len(parts):
-        raise InvalidConfig(invalid + "The list has an entry twice")
+        raise InvalidConfig(invalid + "The list must not have duplicate entries")
     choices = compute_assignor_choices(settings)
     for part in parts:
         if part not in choices:
-            raise InvalidConfig(f"{invalid}Entries must be of: {', '.join(choices)}")
+            raise InvalidConfig(f"{invalid}String must be one of: {', '.join(choices)}")
     return ",".join(parts)
 
 
 def compute_assignor_choices(settings: CoordinatorSettings) -> tuple[str, ...]:
-    """The assignors that a group may list: those that are built in, and what the server lists."""
+    """The assignors that a group may list: the built-in ones, and those the server lists."""
     return tuple(dict.fromkeys((*BUILT_IN_ASSIGNORS, *settings.group_consumer_assignors)))
 
 
@@ -216,11 +222,11 @@ def _check_rules(settings: CoordinatorSettings, own: OwnConfigs) -> None:
             raise InvalidConfig(f"{session} must be greater than {heartbeat}")
 
 
-# ------------------------------------------------------------------------------- what is in force
+# ------------------------------------------------------------------------------ effective values
 
 
 def compute_server_value(settings: CoordinatorSettings, config: GroupConfig) -> str:
-    """What is in force for groups that have no value of their own."""
+    """The value for groups that do not set the config."""
     if config.setting is None:
         return config.default
     found = find_server_value(settings, config.setting)
@@ -230,7 +236,7 @@ def compute_server_value(settings: CoordinatorSettings, config: GroupConfig) -> 
 
 
 def compute_value(settings: CoordinatorSettings, own: OwnConfigs, config: GroupConfig) -> str:
-    """What is in force for a group, within the bounds as they are now."""
+    """The effective value for a group, clamped to the current bounds."""
     text = own.get(config.name)
     if text is None:
         return compute_server_value(settings, config)
@@ -242,7 +248,7 @@ def compute_value(settings: CoordinatorSettings, own: OwnConfigs, config: GroupC
 
 
 def compute_group_settings(settings: CoordinatorSettings, own: OwnConfigs) -> CoordinatorSettings:
-    """The settings that the core obeys for a group that has these of its own."""
+    """The effective settings of a group with these configs."""
     if not own:
         return settings
 
@@ -265,7 +271,7 @@ def compute_group_settings(settings: CoordinatorSettings, own: OwnConfigs) -> Co
 
 
 def _compute_assignors(settings: CoordinatorSettings, own: OwnConfigs) -> tuple[str, ...]:
-    """Without those that the server has no more; if none is left, the server's."""
+    """The group's assignors that the server still has; if none is left, the server's list."""
     choices = compute_assignor_choices(settings)
     listed = _split(compute_value(settings, own, GROUP_CONFIGS[ASSIGNORS]))
     found = tuple(name for name in listed if name in choices)
@@ -286,7 +292,7 @@ def _compute_assignor_configs(settings: CoordinatorSettings, own: OwnConfigs) ->
 
 
 def _parse_stored_weights(text: str) -> tuple[Weight, ...]:
-    """A store may have a weight that is refused today: then all partitions weigh the same."""
+    """Parse stored weights; none if the store has one that is invalid by today's rules."""
     try:
         return parse_weights(_split(text))
     except ValueError:
@@ -296,7 +302,7 @@ def _parse_stored_weights(text: str) -> tuple[Weight, ...]:
 def compute_described_configs(
     settings: CoordinatorSettings, own: OwnConfigs, group_id: GroupId
 ) -> GroupConfigsResponse:
-    """Every setting of the group: what is in force, and what of it is the group's own."""
+    """All configs of the group: the effective value, the one set on the group, the default."""
     return GroupConfigsResponse(
         group_id,
         tuple(

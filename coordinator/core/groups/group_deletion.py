@@ -1,6 +1,7 @@
-"""Deleting groups and offsets: who may go, and the tombstones that are written.
+"""Deletion of groups and offsets: validation, and the tombstones.
 
-The offsets are in the store, so that the runtime says which there are.
+The offsets are in the store; the runtime passes in which ones exist. Rows O14 and O15 are those of
+tests/scenarios/README.md.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ from model.responses import Done, OffsetDeleteResponse, PartitionResult, TopicRe
 
 
 def check_delete_group(shard: Shard, group_id: GroupId) -> None:
-    """Row O15: the group is there, and nobody is in it or about to be (``ClassicGroup``)."""
+    """Raise ``GroupIdNotFound`` or ``NonEmptyGroup`` unless the group can be deleted (row O15).
+
+    A classic group must be Empty: in other states members have joined or are about to.
+    """
     check_is_there(shard, group_id)
     consumer = shard.consumer_groups.get(group_id)
     classic = shard.classic_group(group_id)
@@ -53,16 +57,16 @@ def check_delete_group(shard: Shard, group_id: GroupId) -> None:
 
 
 def check_not_being_deleted(shard: Shard, group_id: GroupId) -> None:
-    """Nobody joins a group that is losing its offsets; who asks again finds it gone."""
+    """Raise a retriable error for a join of a group that is being deleted: it will be gone soon."""
     if group_id in shard.soft.being_deleted:
         raise CoordinatorLoadInProgress(f"The group {group_id} is being deleted.")
 
 
 def check_is_there(shard: Shard, group_id: GroupId) -> None:
-    """Whether there is a group of that id, of whatever type.
+    """Raise ``GroupIdNotFound`` unless a group of any type has that id.
 
-    One that is being deleted is there to the end, even where it was nothing but offsets, the last
-    of which have expired meanwhile.
+    A group that is being deleted exists to the end, even if it consisted of offsets only and the
+    last of them have expired in the meantime.
     """
     if (
         group_id not in shard.consumer_groups
@@ -75,7 +79,7 @@ def check_is_there(shard: Shard, group_id: GroupId) -> None:
 def handle_delete_group(
     shard: Shard, command: DeleteGroup, offsets: Collection[OffsetPlace]
 ) -> Outcome:
-    """Tombstones of all ``offsets`` that there are, and then of the group, in one batch."""
+    """Write tombstones of ``offsets``, all that the group has, and of the group, in one batch."""
     check_delete_group(shard, command.group_id)
     if command.validate_only:
         return Outcome(response=Done())
@@ -88,7 +92,7 @@ def handle_delete_group(
 
 
 def compute_offset_tombstones(group_id: GroupId, offsets: Iterable[OffsetPlace]) -> Outcome:
-    """A part of the offsets of a group that is being deleted."""
+    """The tombstones of some offsets of a group that is being deleted."""
     records = (
         Record(OffsetCommitKey(group_id, topic, partition), None) for topic, partition in offsets
     )
@@ -96,7 +100,7 @@ def compute_offset_tombstones(group_id: GroupId, offsets: Iterable[OffsetPlace])
 
 
 def _compute_tombstones(shard: Shard, group_id: GroupId) -> list[Record]:
-    """The members of an empty group have left theirs already."""
+    """The tombstones of an empty group; those of its members were written when they left."""
     group = shard.foreign_groups.get(group_id)
     match group:
         case None:
@@ -121,7 +125,7 @@ def _compute_tombstones(shard: Shard, group_id: GroupId) -> list[Record]:
 
 
 def check_delete_offsets(shard: Shard, group_id: GroupId) -> None:
-    """Row O14, as far as it is one error for all: the group may lose offsets."""
+    """Raise the errors of row O14 that concern the whole request, not one partition."""
     if not group_id:
         raise InvalidGroupId("The group id is empty.")
     if isinstance(shard.foreign_groups.get(group_id), ShareGroup):
@@ -140,9 +144,9 @@ def check_delete_offsets(shard: Shard, group_id: GroupId) -> None:
 def handle_delete_offsets(
     shard: Shard, command: DeleteOffsets, offsets: Collection[OffsetPlace]
 ) -> Outcome:
-    """Tombstones of those asked for that are in ``offsets``, and a result for each partition.
+    """Write tombstones of the requested partitions that are in ``offsets``; a result for each.
 
-    What was never committed is deleted, too, as Kafka sees it.
+    As in Kafka, deleting an offset that was never committed succeeds.
     """
     check_delete_offsets(shard, command.group_id)
     subscribed = compute_subscribed_topics(shard, command.group_id)
@@ -166,7 +170,7 @@ def handle_delete_offsets(
 
 
 def compute_subscribed_topics(shard: Shard, group_id: GroupId) -> Collection[TopicName] | None:
-    """What the members subscribe to; ``None`` where that cannot be known: all is theirs then."""
+    """The topics that the members subscribe to; ``None`` if unknown, which counts as all."""
     group = shard.consumer_groups.get(group_id)
     if group is not None:
         return group.subscribed_topic_names()

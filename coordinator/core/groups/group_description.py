@@ -1,4 +1,4 @@
-"""What the coordinator shows of its groups: list and describe."""
+"""List and describe groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEAD = "Dead"
 
 
 def list_groups(shard: Shard) -> Iterator[ListedGroup]:
-    """All groups of a shard. Groups that only have offsets are classic, Empty, of no protocol."""
+    """All groups of a shard. A group that only has offsets is classic, Empty, without protocol."""
     consumers, foreign = shard.consumer_groups, shard.foreign_groups
     classic = shard.all_classic_groups()
     for group_id, group in consumers.items():
@@ -60,7 +60,7 @@ def list_groups(shard: Shard) -> Iterator[ListedGroup]:
 
 
 def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsumerGroup:
-    """One consumer group, or GROUP_ID_NOT_FOUND for an absent one or one of another type."""
+    """Describe a consumer group; GROUP_ID_NOT_FOUND if it is missing or of another type."""
     group, members = begin_description(shard, group_id)
     return replace(group, members=tuple(members))
 
@@ -68,10 +68,10 @@ def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsume
 def begin_description(
     shard: Shard, group_id: GroupId
 ) -> tuple[DescribedConsumerGroup, Iterator[DescribedMember]]:
-    """``describe_consumer_group`` without the members, and these.
+    """``describe_consumer_group`` in two parts: the group without members, and the members.
 
-    They are described as they are now, whenever they are asked for: what a member has is
-    replaced when it changes, and never changed.
+    The members are described lazily, but as of now: the values of a member are replaced when they
+    change, never modified.
     """
     group = shard.consumer_groups.get(group_id)
     if group is None:
@@ -100,12 +100,12 @@ def begin_description(
 def compute_failed_description(
     group_id: GroupId, error: ErrorCode, message: str
 ) -> DescribedConsumerGroup:
-    """The entry for a group that cannot be described."""
+    """The description of a group that cannot be described."""
     return DescribedConsumerGroup(group_id, error, message, "", 0, 0, "", ())
 
 
 class _Standing(NamedTuple):
-    """What a member has at one moment: each is replaced when it changes, and never changed."""
+    """A snapshot of a member: its values are replaced when they change, never modified."""
 
     member_id: MemberId
     member_epoch: int
@@ -155,7 +155,7 @@ def _describe_member(
 def _named(
     image: TopicImage, partitions: PartitionNumbers, numbers: Sequence[int]
 ) -> tuple[NamedTopicPartitions, ...]:
-    """Partitions of topics that exist, with their names."""
+    """The partitions with topic names; those of deleted topics are left out."""
     found = []
     for topic_partitions in partitions.topic_partitions(numbers):
         topic = image.by_id.get(topic_partitions.topic_id)
@@ -167,7 +167,10 @@ def _named(
 
 
 def describe_classic_group(shard: Shard, group_id: GroupId) -> DescribedClassicGroup:
-    """A classic group; Dead with GROUP_ID_NOT_FOUND where there is none (row O16)."""
+    """Describe a classic group; Dead, with GROUP_ID_NOT_FOUND, if there is none.
+
+    Row O16 of tests/scenarios/README.md.
+    """
     if group_id in shard.consumer_groups or group_id in shard.foreign_groups:
         message = f"Group {group_id} is not a classic group."
         return compute_failed_classic_description(group_id, message)
@@ -185,12 +188,12 @@ def compute_failed_classic_description(
     error: ErrorCode = ErrorCode.GROUP_ID_NOT_FOUND,
     state: str = DEAD,
 ) -> DescribedClassicGroup:
-    """The entry for a group that cannot be described; one that is not found is Dead."""
+    """The description of a group that cannot be described; one that is not found is Dead."""
     return DescribedClassicGroup(group_id, error, message, state, "", "")
 
 
 def _describe_known(group: ClassicGroup) -> DescribedClassicGroup:
-    """Protocol and metadata are shown once they are agreed on, as Kafka shows them."""
+    """Describe the group; as in Kafka, with protocol and metadata only when it is Stable."""
     is_stable = group.state is ClassicGroupState.STABLE
     return DescribedClassicGroup(
         group.group_id,

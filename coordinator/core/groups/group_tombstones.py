@@ -1,4 +1,4 @@
-"""What removes a group from the log, in Kafka's order."""
+"""The tombstones of a group, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from model.log.records import (
 
 
 def compute_group_tombstones(shard: Shard, group_id: GroupId) -> list[Record]:
-    """What removes an empty group; a group of offsets alone gets the tombstone of a classic one."""
+    """The tombstones of a group, except its offsets; a group without type counts as classic."""
     group = shard.consumer_groups.get(group_id)
     if group is None:
         return [Record(GroupMetadataKey(group_id), None)]
@@ -29,12 +29,12 @@ def compute_group_tombstones(shard: Shard, group_id: GroupId) -> list[Record]:
 
 
 def compute_consumer_group_tombstones(group: ConsumerGroup) -> list[Record]:
-    """What removes a consumer group with the members that it has."""
+    """The tombstones of a consumer group and its members."""
     return run_at_once(compute_tombstones_in_slices(group))
 
 
 def compute_tombstones_in_slices(group: ConsumerGroup) -> Steps[list[Record]]:
-    """``compute_consumer_group_tombstones``."""
+    """``compute_consumer_group_tombstones`` in slices."""
     group_id = group.group_id
     current: list[Record] = []
     targets: list[Record] = []
@@ -42,7 +42,7 @@ def compute_tombstones_in_slices(group: ConsumerGroup) -> Steps[list[Record]]:
     for part in in_slices(group.entries.values()):
         for entry in part:
             own = entry.member_id
-            # Of members whose other records are gone a compaction may have left the target.
+            # A compaction may have left the target of a member whose other records are gone.
             targets.append(Record(ConsumerGroupTargetAssignmentMemberKey(group_id, own), None))
             if entry.is_member:
                 current.append(Record(ConsumerGroupCurrentMemberAssignmentKey(group_id, own), None))

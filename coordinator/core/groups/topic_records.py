@@ -1,4 +1,4 @@
-"""The topic catalogue that is kept here: names, ids, partition counts, producer ids."""
+"""The topic catalogue: topics, deletions in progress, producer id blocks, group configs."""
 
 from __future__ import annotations
 
@@ -71,14 +71,13 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 @dataclass(slots=True)
 class Catalogue:
-    """Changed by ``replay_side`` alone, but for the id that is handed out next.
+    """The catalogue of a server. Only ``replay_side`` modifies it.
 
-    ``next_producer_id`` is soft: ids up to ``producer_id_end`` are reserved durably, and a
-    restart begins with a new block. ``imported_at_ms`` is the wall time of the last import of a
-    log, 0 where there was none: no offset expires before the retention has passed since then.
-    ``group_configs`` are the settings that groups have of their own, ``group_settings`` what is in
-    force for these groups on a server with ``settings``. ``longest_session_timeouts_ms`` were in
-    force before, of groups whose session timeout was shortened.
+    Producer ids below ``producer_id_end`` are reserved durably; a restart begins with a new block.
+    ``imported_at_ms`` is the wall time of the last import of a log, 0 for none: no offset expires
+    before the retention has passed since then. ``group_configs`` are the configs set on groups;
+    ``group_settings`` are the effective settings of these groups on a server with ``settings``.
+    ``longest_session_timeouts_ms`` has the former session timeout of groups that shortened it.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -113,10 +112,10 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             ProducerStateKey() | ProducerGroupKey() | LocalAssignorsKey() | InstalledMetadataKey(),
             _,
         ):
-            # Of a shard, not of the catalogue.
+            # These belong to a shard, not to the catalogue.
             pass
         case _:
-            raise AssertionError(f"a side record that nothing writes: {record}")
+            raise AssertionError(f"unexpected side record: {record}")
 
 
 def _replay_group_configs(
@@ -134,16 +133,16 @@ def _replay_group_configs(
 
 
 def make_topic(key: TopicSideKey, value: TopicSideValue) -> Topic:
-    """The topic that a side record says."""
+    """Build the topic of a side record."""
     return Topic(key.topic, value.topic_id, value.partitions, value.racks)
 
 
 def handle_topic_command(
     catalogue: Catalogue, command: TopicCommand, now: Now, log_ends: tuple[LogOffset, ...] = ()
 ) -> Outcome:
-    """Handle a command of the catalogue; raises a ``GroupError`` and changes nothing.
+    """Handle a command of the catalogue. Raises a ``GroupError``, and has changed nothing then.
 
-    ``log_ends`` are the next offsets of all log partitions, of which a deletion makes a note.
+    ``log_ends`` are the end offsets of all log partitions, which the record of a deletion keeps.
     """
     match command:
         case CreateTopic():
@@ -164,7 +163,7 @@ def handle_topic_command(
 
 
 def handle_config_command(catalogue: Catalogue, command: ConfigCommand) -> Outcome:
-    """Handle a command of the settings of groups; as ``handle_topic_command``."""
+    """Handle a command about group configs; errors are as of ``handle_topic_command``."""
     match command:
         case AlterGroupConfigs():
             own = catalogue.group_configs.get(command.group_id, {})
@@ -181,14 +180,21 @@ def handle_config_command(catalogue: Catalogue, command: ConfigCommand) -> Outco
 
 
 def check_topic_name(image: TopicImage, name: TopicName) -> None:
-    """Kafka's rules for names, and that no topic differs only by ``.`` and ``_``."""
+    """Raise ``InvalidTopic`` for a name that Kafka refuses.
+
+    As in Kafka, it must not differ from another topic's only by ``.`` and ``_``: metric names
+    would collide.
+    """
     if not name or name in (".", ".."):
-        raise InvalidTopic(f"A topic cannot be named {name!r}.")
+        raise InvalidTopic(f"Topic name is invalid: {name!r} is not allowed.")
     if len(name) > NAME_LENGTH_MAX:
-        raise InvalidTopic(f"A topic name cannot be longer than {NAME_LENGTH_MAX} characters.")
+        raise InvalidTopic(
+            f"Topic name is invalid: it is longer than the max allowed length {NAME_LENGTH_MAX}."
+        )
     if _LEGAL_NAME.fullmatch(name) is None:
         raise InvalidTopic(
-            f"Topic name {name!r} has characters other than ASCII letters, digits, '.', '_', '-'."
+            f"Topic name is invalid: {name!r} contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'."
         )
     metric_name = compute_metric_name(name)
     other = None if metric_name is None else image.by_metric_name.get(metric_name)
@@ -197,7 +203,7 @@ def check_topic_name(image: TopicImage, name: TopicName) -> None:
 
 
 def check_partition_count(partitions: int) -> None:
-    """From 1 to ``PARTITIONS_MAX``."""
+    """Raise ``InvalidPartitions`` unless the count is between 1 and ``PARTITIONS_MAX``."""
     if partitions < 1:
         raise InvalidPartitions("The number of partitions must be larger than 0.")
     if partitions > PARTITIONS_MAX:
@@ -228,7 +234,7 @@ def handle_create_topic(catalogue: Catalogue, command: CreateTopic) -> Outcome:
 def handle_grow_topic(catalogue: Catalogue, command: GrowTopic) -> Outcome:
     old = catalogue.image.by_name.get(command.name)
     if old is None:
-        raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+        raise UnknownTopicOrPartition(f"Topic '{command.name}' does not exist.")
     check_partition_count(command.partitions)
     if command.partitions <= old.partitions:
         raise InvalidPartitions(
@@ -240,10 +246,10 @@ def handle_grow_topic(catalogue: Catalogue, command: GrowTopic) -> Outcome:
 
 
 def handle_set_topic_racks(catalogue: Catalogue, command: SetTopicRacks) -> Outcome:
-    """Groups that subscribe to it get a new epoch and target, as in Kafka (KIP-1101)."""
+    """Set the racks of a topic; subscribed groups get a new epoch and target (KIP-1101)."""
     old = catalogue.image.by_name.get(command.name)
     if old is None:
-        raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+        raise UnknownTopicOrPartition(f"Topic '{command.name}' does not exist.")
     check_racks(command.racks, old.partitions)
     racks = command.racks if any(command.racks) else ()
     topic = Topic(old.name, old.topic_id, old.partitions, racks)
@@ -251,15 +257,17 @@ def handle_set_topic_racks(catalogue: Catalogue, command: SetTopicRacks) -> Outc
 
 
 def check_racks(racks: tuple[tuple[str, ...], ...], partitions: int) -> None:
-    """No more lists than partitions, and names that are not empty."""
+    """Raise ``InvalidRequest`` for racks of missing partitions, empty names, or duplicates."""
     if len(racks) > partitions:
-        raise InvalidRequest(f"Racks of {len(racks)} partitions are given; there are {partitions}.")
+        raise InvalidRequest(
+            f"Racks are given for {len(racks)} partitions, but the topic has {partitions}."
+        )
     for partition, names in enumerate(racks):
         if "" in names:
-            raise InvalidRequest(f"A rack of partition {partition} has no name.")
+            raise InvalidRequest(f"Partition {partition} has a rack with an empty name.")
         if len(set(names)) < len(names):
-            # Two replicas in one rack say no more than one.
-            raise InvalidRequest(f"A rack of partition {partition} is named twice.")
+            # A second replica in the same rack adds no information.
+            raise InvalidRequest(f"Partition {partition} lists a rack twice.")
 
 
 def handle_delete_topic(
@@ -269,11 +277,11 @@ def handle_delete_topic(
     if command.name is not None:
         topic = image.by_name.get(command.name)
         if topic is None:
-            raise UnknownTopicOrPartition(f"There is no topic '{command.name}'.")
+            raise UnknownTopicOrPartition(f"Topic '{command.name}' does not exist.")
     elif command.topic_id is not None:
         topic = image.by_id.get(command.topic_id)
         if topic is None:
-            raise UnknownTopicId("There is no topic of that id.")
+            raise UnknownTopicId("No topic has that topic id.")
     else:
         raise InvalidRequest("Neither a topic name nor a topic id was given.")
     value = TopicDeletionValue(topic.name, now.wall_ms, log_ends)
@@ -286,7 +294,7 @@ def handle_delete_topic(
 
 
 def handle_allocate_producer_id(catalogue: Catalogue) -> Outcome:
-    """Reserve a block; the first id of it is the answer, the runtime hands out the rest."""
+    """Reserve a block of producer ids. The response has the first; the runtime assigns the rest."""
     first = catalogue.producer_id_end
     value = ProducerIdBlockValue(first + PRODUCER_ID_BLOCK)
     return Outcome(

@@ -1,4 +1,4 @@
-"""What a caller may commit again and again without being checked each time."""
+"""Commit grants: the right of a caller to repeat a commit without the full checks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from model.value import value
 
 @value
 class CommitGrant:
-    """What one caller may commit to one topic again and again, for as long as it holds.
+    """The right of one caller to commit repeatedly to one topic, while the grant is valid.
 
-    Nothing but the partition and the offset is left to be checked. ``session`` begins anew with
-    each commit, where the caller is a member of a classic group.
+    Only partition and offset remain to be checked. ``session``, set if the caller is a member of a
+    classic group, is renewed by each commit.
     """
 
     group_id: GroupId
@@ -33,22 +33,22 @@ class CommitGrant:
     session: ArmClassicDeadline | None
 
     def holds(self, shard: Shard) -> bool:
-        """Whether neither the group nor any topic has changed since."""
+        """Whether the grant is valid: neither the group nor any topic has changed since."""
         return shard.image is self.image and self._is_group_of(shard)
 
     def _is_group_of(self, shard: Shard) -> bool:
         group, consumer_group = self.group, shard.consumer_groups.get(self.group_id)
         if isinstance(group, ConsumerGroup):
             return consumer_group is group and group.revision == self.revision
-        # A classic group is a value: one that has changed is another one.
+        # A classic group is an immutable value: a change makes another object.
         return consumer_group is None and shard.classic_group(self.group_id) is group
 
 
 def compute_commit_grant(shard: Shard, command: OffsetCommit) -> CommitGrant | None:
-    """The grant of a commit to a single topic that was accepted and had nothing out of the usual.
+    """The grant for repetitions of a plain commit to a single topic.
 
-    ``None`` where each commit must be looked at: by an older epoch, with a retention time, of
-    a classic group that is not Stable. Raises what ``handle_offset_commit`` does.
+    ``None`` if each commit must be checked: with an older epoch, with a retention time, or in a
+    classic group that is not Stable. Raises the errors of ``handle_offset_commit``.
     """
     classic = shard.classic_group(command.group_id)
     topic = find_topic(shard, command.topics[0])

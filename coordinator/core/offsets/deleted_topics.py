@@ -1,9 +1,9 @@
-"""Offsets of topics that are deleted: whose they are, while a topic may have the name again.
+"""Offsets of deleted topics: telling them from those of a new topic with the same name.
 
-Offsets are kept by name, and those of a deleted topic are tombstoned in slices. What is still to
-be tombstoned nobody is to see: the walk that tombstones and the reads share one rule. Of a name
-of which nothing is being deleted each offset counts, whatever its id: a log that was imported
-carries ids that its topics may not have here.
+Offsets are stored by topic name, and those of a deleted topic are tombstoned in slices. Offsets not
+yet tombstoned must be invisible: the task that tombstones them and the reads share the rule here.
+A name without a deletion in progress keeps all its offsets, whatever their topic ids: an imported
+log has topic ids that may differ from those of the topics here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from model.topics import TopicImage
 
 
 class DeletedTopics:
-    """The deletions that are in force for an image, those whose topics it does not have any more.
+    """The deletions in effect for an image: those whose topic is no longer in the image.
 
-    One that the image does not know of yet changes nothing: it may not be durable.
+    A deletion whose topic still is in the image is ignored: it may not be durable yet.
     """
 
     __slots__ = ("_deletions", "_image")
@@ -40,9 +40,9 @@ class DeletedTopics:
         log_partition: LogPartition,
         log_offset: LogOffset,
     ) -> bool:
-        """Whether an offset that is stored under the name was committed for a deleted topic.
+        """Whether an offset stored under this topic name was committed to a deleted topic.
 
-        The log has it in that partition, at that offset.
+        ``log_partition`` and ``log_offset`` are the position of its record in the log.
         """
         deletions = self._deletions
         if not deletions:
@@ -64,11 +64,11 @@ def is_of_deleted_topic(
     log_partition: LogPartition,
     log_offset: LogOffset,
 ) -> bool:
-    """Whether the offset is not of the topic that has the name now, which came after the deletion.
+    """Whether the offset belongs to the deleted topic, not to a later topic with its name.
 
-    The log tells: what it had when the topic was deleted is of that topic. Where a mark does not
-    say how far that was, the topic id tells, or for an offset without one (of a transaction, or
-    of an older Kafka) the time.
+    The position in the log decides: records from before the deletion belong to the deleted topic.
+    If the deletion has no log ends, the topic id decides, or the commit time for an offset without
+    one (from a transaction, or from an older Kafka).
     """
     if topic != deletion.topic:
         return False
@@ -78,7 +78,7 @@ def is_of_deleted_topic(
         if current is not None and current.topic_id == topic_id:
             return False
     if deletion.log_ends:
-        # A log partition that was not there then had nothing.
+        # A log partition that was added later had no records then.
         ends = deletion.log_ends
         return log_partition < len(ends) and log_offset < ends[log_partition]
     if topic_id != ZERO_TOPIC_ID:

@@ -1,6 +1,7 @@
-"""Committed offsets: what a commit must satisfy, what it writes, and how a stored one reads.
+"""OffsetCommit: validation, and the records of a commit.
 
-The offsets themselves are in the store, read on demand; there is no state of them here.
+The offsets themselves are in the store and read on demand; memory does not hold them. The rows are
+those of tests/scenarios/README.md.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NO_EPOCH = -1
 
 
 class _Results(dict[int, PartitionResult]):
-    """The result of a partition that was committed says nothing but its number: kept by it."""
+    """Interns the results of committed partitions, which differ in the partition only."""
 
     def __missing__(self, partition: int) -> PartitionResult:
         result = self[partition] = PartitionResult(partition, ErrorCode.NONE)
@@ -49,30 +50,30 @@ class _Results(dict[int, PartitionResult]):
 
 
 COMMITTED = _Results()
-"""The result of each partition that was committed."""
+"""The result of a committed partition, by partition."""
 
 CheckPartition = Callable[[Topic, int], None]
-"""Raises where a commit for the partition must fail, and with it the whole request."""
+"""Raises an error, which fails the whole request, if a partition must not be committed."""
 
 
 # -------------------------------------------------------------------------------------- commit
 
 
 def check_commit_size(topics: Sequence[TopicOffsets]) -> None:
-    """Raises ``UnknownServerError`` as Kafka does for a batch that is too large."""
+    """Raise ``UnknownServerError``, Kafka's error for a batch that is too large."""
     count = sum([len(topic.partitions) for topic in topics])
     if count > COMMIT_PARTITIONS_MAX:
         raise UnknownServerError(
-            f"A commit names at most {COMMIT_PARTITIONS_MAX} partitions, and this one {count}: "
-            "commit in parts."
+            f"A commit of {count} partitions exceeds the maximum of {COMMIT_PARTITIONS_MAX}: split "
+            "it into several requests."
         )
 
 
 def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outcome:
-    """Write the offsets of the partitions that exist. Rows O2, O5, O6, O8, O9.
+    """Write the offsets of the partitions that exist (rows O2, O5, O6, O8, O9).
 
-    Topics and partitions that do not exist fail each for itself, and a request with no others
-    is answered without asking for the group, as Kafka's broker does before its coordinator.
+    Missing topics and partitions fail individually. A request with no others is answered without
+    checks of the group: Kafka's broker does so before it calls the coordinator.
     """
     check_commit_size(command.topics)
     resolved = [(wanted, find_topic(shard, wanted)) for wanted in command.topics]
@@ -100,9 +101,10 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
 
 
 def compute_session_of_committer(shard: Shard, command: OffsetCommit) -> ArmClassicDeadline | None:
-    """A member of a classic group that commits is alive. ``None`` where somebody else commits.
+    """The session that a commit by a member of a classic group renews; ``None`` for others.
 
-    Kafka: ``OffsetMetadataManager.validateOffsetCommit``, which does so for no other type.
+    As in Kafka's ``OffsetMetadataManager.validateOffsetCommit``, commits renew sessions in
+    classic groups only.
     """
     if command.group_id in shard.consumer_groups:
         return None
@@ -112,26 +114,26 @@ def compute_session_of_committer(shard: Shard, command: OffsetCommit) -> ArmClas
 
 
 class _Written(NamedTuple):
-    """What a commit writes, as far as it is known."""
+    """The records and commits of a request, collected topic by topic."""
 
     records: list[Record]
     commits: list[OffsetCommits]
 
 
 def find_topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
-    """The topic that is meant, by its id or by its name."""
+    """The requested topic, by id if the request has one, else by name."""
     if wanted.topic_id is not None:
         return shard.image.by_id.get(wanted.topic_id)
     return None if wanted.name is None else shard.image.by_name.get(wanted.name)
 
 
 def has_partition(topic: Topic, wanted: TopicOffsets) -> bool:
-    """Whether any of the partitions asked for exists."""
+    """Whether any of the requested partitions exists."""
     return any(0 <= partition < topic.partitions for partition in wanted.partitions)
 
 
 def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
-    """The same error for each partition of a topic that does not exist."""
+    """The result for a missing topic: the same error for each partition."""
     error = (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if wanted.topic_id is None
@@ -142,10 +144,11 @@ def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
 
 
 def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
-    """Whether this caller may commit in this group; what is left to check for each partition.
+    """Raise an error unless the caller may commit in the group.
 
-    The member id alone says who it is: one whose place was taken is unknown, and Kafka does not
-    look at the instance id either (a commit of no member may have one, KAFKA-14201).
+    Returns the check that remains for each partition, ``None`` if there is none. As in Kafka, the
+    member id alone identifies a member: the id of a replaced member is unknown, and the instance id
+    is ignored (a commit without a member may have one, KAFKA-14201).
     """
     group = shard.consumer_groups.get(command.group_id)
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
@@ -176,7 +179,7 @@ def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
 
 
 def compute_stale(member: Member, message: str) -> GroupError:
-    """The error for another epoch than the member's; to a classic member it is a generation."""
+    """The error for an epoch that is not the member's; a classic member sent it as a generation."""
     if member.classic is not None:
         return IllegalGeneration(message)
     return StaleMemberEpoch(message)
@@ -205,9 +208,10 @@ def _check_without_group(shard: Shard, command: OffsetCommit, epoch: int) -> Non
 
 
 def _check_foreign_group(group: ForeignGroup, command: OffsetCommit, epoch: int) -> None:
-    """A share group has no offsets; a streams group may be given some while it is empty.
+    """Check a commit to an unsupported group type.
 
-    Members of a streams group do not rebalance here: only their last epoch passes.
+    A share group has no offsets. A streams group accepts commits without a member while it is
+    empty, and commits of a member with exactly its last epoch: it does not rebalance here.
     """
     if isinstance(group, ShareGroup):
         raise GroupIdNotFound(f"Group {group.group_id} is not a consumer group.")
@@ -227,7 +231,7 @@ def _check_foreign_group(group: ForeignGroup, command: OffsetCommit, epoch: int)
 
 
 def check_foreign_member(group: ForeignGroup, member_id: MemberId | None) -> ForeignMember:
-    """The member of that id, or UNKNOWN_MEMBER_ID."""
+    """The member with that id; raises ``UnknownMemberId`` if there is none."""
     member = None if member_id is None else group.members.get(member_id)
     if member is None:
         raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
@@ -237,7 +241,7 @@ def check_foreign_member(group: ForeignGroup, member_id: MemberId | None) -> For
 def compute_assignment_epoch_check(
     group: ConsumerGroup, member: Member, epoch: int
 ) -> CheckPartition:
-    """An older epoch passes for what the member has held since that epoch (KIP-1251)."""
+    """The check of an older epoch: the member must have owned the partition then (KIP-1251)."""
     held = {*member.assigned, *member.pending_revocation}
 
     def check(topic: Topic, partition: int) -> None:
@@ -271,7 +275,7 @@ def _commit_topic(
     *,
     written: _Written,
 ) -> TopicResult:
-    """Write one topic; the results of its partitions."""
+    """Collect the records of one topic in ``written``; returns the results of its partitions."""
     limit = shard.settings.offset_metadata_max_bytes
     offsets = wanted.offsets
     if check is None and command.retention_time_ms is None and _are_plain(offsets, topic, limit):
@@ -292,9 +296,9 @@ def _commit_topic(
 
 
 def _are_plain(offsets: OffsetColumns, topic: Topic, metadata_limit: int) -> bool:
-    """Whether nothing can be wrong with any of them.
+    """Whether all offsets are certainly valid: partitions exist, and metadata is short.
 
-    Kafka counts UTF-16 code units of metadata; a text of half the limit cannot exceed it.
+    Kafka counts the UTF-16 code units of metadata; a text of half the limit cannot exceed it.
     """
     partitions, harmless = offsets.partitions, metadata_limit // 2
     return (
@@ -335,7 +339,7 @@ def _commit_partition(
 def compute_partition_error(
     topic: Topic, partition: int, metadata: str, metadata_limit: int
 ) -> ErrorCode:
-    """What is wrong with an offset for this partition, in itself (row O9)."""
+    """The error of a single offset, independent of the group (row O9); NONE if it is valid."""
     if not 0 <= partition < topic.partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     units = len(metadata.encode("utf-16-le", "surrogatepass")) // 2
@@ -343,7 +347,7 @@ def compute_partition_error(
 
 
 def handle_delete_topic_offsets(shard: Shard, command: DeleteTopicOffsets) -> Outcome:
-    """Tombstones for offsets that the runtime found in the store."""
+    """Write tombstones for offsets of a deleted topic that the runtime found in the store."""
     return Outcome(
         records=tuple(
             Record(OffsetCommitKey(command.group_id, command.topic, partition), None)
@@ -351,6 +355,3 @@ def handle_delete_topic_offsets(shard: Shard, command: DeleteTopicOffsets) -> Ou
         ),
         response=Done(),
     )
-
-
-# --------------------------------------------------------------------------------------- fetch

@@ -1,17 +1,17 @@
-"""Expiry of committed offsets: which are past their retention, and which groups go with them.
+"""Expiry of committed offsets, and the removal of groups without offsets.
 
-Facts of Kafka 4.3's ``OffsetMetadataManager.cleanupExpiredOffsets`` and of the groups'
+It follows Kafka 4.3's ``OffsetMetadataManager.cleanupExpiredOffsets`` and the groups'
 ``offsetExpirationCondition``:
 
-- An offset committed with an expiry of its own expires then. Any other expires when the retention
-  has passed since a time that its group decides.
-- A classic group that is empty counts from when it became empty, or from each commit where its
-  record does not say when that was. One that is stable, of consumers, counts from each commit, for
-  topics that no member subscribes to. One in a rebalance, or of another kind of member, keeps all.
-- A group without protocol type is a simple one: each commit counts.
-- A consumer group counts from each commit, empty or not, for topics that no member subscribes to.
-- Groups that are kept and not served (share, streams) keep their offsets, and stay.
-- What waits for the end of a transaction keeps its offset, and its group.
+- An offset committed with an expire timestamp expires then. Any other expires when the retention
+  has passed since a base time, which depends on its group.
+- Empty classic group: the base time is when the group became empty, or the time of each commit if
+  the record lacks that time. Stable classic group of consumers: the time of each commit, for topics
+  that no member subscribes to. In a rebalance, or with another protocol type: nothing expires.
+- Group without a protocol type (a simple group): the time of each commit.
+- Consumer group, empty or not: the time of each commit, for topics that no member subscribes to.
+- Unsupported group types (share, streams) keep their offsets and are not removed.
+- A pending transactional offset keeps the committed offset of its partition, and its group.
 - An empty group that has no offsets left, or never had any, is removed.
 """
 
@@ -34,10 +34,10 @@ NO_TIMESTAMP = -1
 
 @value
 class ExpiryRule:
-    """How the offsets of one group expire.
+    """The rule by which the offsets of one group expire.
 
-    ``empty_since_ms`` (wall) is what the retention counts from, where it is not each commit.
-    Offsets of topics in ``subscribed_topics`` stay.
+    ``empty_since_ms`` (wall) is the base time of the retention; ``None`` for the time of each
+    commit. Offsets of topics in ``subscribed_topics`` do not expire.
     """
 
     empty_since_ms: int | None = None
@@ -48,7 +48,7 @@ _EACH_COMMIT = ExpiryRule()
 
 
 def compute_expiry_rule(shard: Shard, group_id: GroupId) -> ExpiryRule | None:
-    """The rule of a group as it is now; ``None`` where none of its offsets expires."""
+    """The expiry rule of a group in its current state; ``None`` if none of its offsets expires."""
     group = shard.consumer_groups.get(group_id)
     if group is not None:
         return ExpiryRule(None, group.subscribed_topic_names())
@@ -75,7 +75,7 @@ def is_expired(
     now_ms: int,
     retention_ms: int,
 ) -> bool:
-    """Whether an offset of the group, committed for the topic, is past its time (wall ms)."""
+    """Whether an offset that the group committed for the topic has expired (wall ms)."""
     if topic in rule.subscribed_topics:
         return False
     if isinstance(offset, OffsetCommitValue) and offset.expire_timestamp != NO_TIMESTAMP:
@@ -87,7 +87,7 @@ def is_expired(
 
 
 def is_removable(shard: Shard, group_id: GroupId) -> bool:
-    """Whether a group of that id, once it has no offsets, has nothing left to be kept for."""
+    """Whether the group can be removed once it has no offsets: it is empty and of a served type."""
     group = shard.consumer_groups.get(group_id)
     if group is not None:
         return group.member_count == 0
@@ -98,9 +98,10 @@ def is_removable(shard: Shard, group_id: GroupId) -> bool:
 
 
 def handle_expire_offsets(shard: Shard, command: ExpireOffsets) -> Outcome:
-    """Tombstones of offsets that the runtime found to be past their time, and of their group.
+    """Write tombstones of expired offsets, which the runtime found, and of their group.
 
-    The group is removed only if it is empty still. One that ``removes_group`` names its last.
+    With ``removes_group`` these are the group's last offsets, and the group is removed if it still
+    is empty.
     """
     group_id = command.group_id
     records = [

@@ -1,4 +1,4 @@
-"""What OffsetFetch is refused for, and what it shows of one offset."""
+"""OffsetFetch: validation, and the response for one stored offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from model.responses import FetchedOffset
 
 
 def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:
-    """Whether the group may have offsets to show. Row O11: who asks as a member must be one."""
+    """Return whether the group may have offsets.
+
+    Raises an error if the request names a member or an epoch that is not current (row O11 of
+    tests/scenarios/README.md).
+    """
     group = shard.consumer_groups.get(command.group_id)
     if group is None:
         return _may_fetch_without_group(shard, command)
@@ -60,9 +64,9 @@ def compute_fetched_offset(
     value: OffsetCommitValue | LegacyOffsetCommitValue | None,
     topic_id: TopicId,
 ) -> FetchedOffset:
-    """A stored offset as the answer shows it; none where it is of another topic of that name.
+    """The response for a stored offset; -1 if there is none, or it belongs to another topic.
 
-    ``topic_id`` is the id that was asked for, or zero where a name was.
+    ``topic_id`` is the requested topic id, or zero if the request has a name.
     """
     if value is None:
         return FetchedOffset(partition, -1, None, "")

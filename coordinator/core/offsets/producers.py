@@ -1,15 +1,15 @@
-"""What a log partition knows of each transactional producer, and who is fenced by it.
+"""Producer state of a log partition, and the fencing of transactional producers.
 
-Facts of Kafka's ``ProducerStateManager`` and ``ProducerAppendInfo``: an epoch of a producer that is
-below the highest known one is refused, also when its transactions have ended; so is a marker of
-a coordinator that is older than the last one to end a transaction of that producer. Under
-transaction version 2 (KIP-890) a marker has an epoch that the transaction's own offsets do not have
-yet, so that one that comes late cannot end the transaction after it. A producer that has no open
-transaction is forgotten after a day.
+It follows Kafka's ``ProducerStateManager`` and ``ProducerAppendInfo``. A producer epoch below the
+highest known one is refused, even if no transaction is open. So is a marker with a coordinator
+epoch below that of the producer's last marker. Under transaction version 2 (KIP-890) a marker has a
+greater epoch than the offsets of its transaction, so that a late marker cannot end the next
+transaction. A producer without an open transaction expires after a day.
 
-Kafka asks the transaction coordinator whether offsets are of a transaction (KIP-890). Here there is
-none to ask, and anybody may send offsets with somebody else's producer id in a group of their own.
-So only markers raise an epoch for all groups, and offsets that of their own group.
+Kafka verifies with the transaction coordinator that offsets belong to a transaction (KIP-890).
+Muster has no transaction coordinator to ask, and anybody may send offsets with another's producer
+id to a group of their own. So only markers raise the epoch for all groups; offsets raise it for
+their own group.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from model.log.side_records import (
 from model.responses import Done
 
 EPOCH_IN_TRANSACTIONS = 2
-"""The transaction version from which on each transaction has a producer epoch of its own."""
+"""The transaction version from which on each transaction has its own producer epoch (KIP-890)."""
 
 LAST_EPOCH: Final = 32_767
-"""It cannot be raised: the transaction that uses it up ends with it."""
+"""The highest producer epoch; a transaction at it ends with a marker of the same epoch."""
 
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
 """Kafka's ``producer.id.expiration.ms``."""
@@ -47,9 +47,9 @@ UNKNOWN: Final = ProducerStateValue(-1, -1, 0)
 def check_producer(
     shard: Shard, producer_id: ProducerId, producer_epoch: int, group_id: GroupId
 ) -> None:
-    """A producer that a newer one of its transactional id has fenced has no say.
+    """Raise ``InvalidProducerEpoch`` if a newer producer with the same transactional id fenced it.
 
-    What is said in other groups fences nobody: anybody may have said it in a group of their own.
+    Epochs from other groups are ignored: anybody may have sent them to a group of their own.
     """
     _check_ids(producer_id, producer_epoch)
     known = shard.producers.get(producer_id, UNKNOWN).producer_epoch
@@ -60,10 +60,10 @@ def check_producer(
         if producer_epoch <= group.timed_out_epoch:
             raise InvalidProducerEpoch(
                 f"The transaction of producer {producer_id} at epoch {group.timed_out_epoch} was "
-                "aborted: nobody had ended it in time."
+                "aborted because it timed out."
             )
     elif transaction is not None:
-        # What was imported waits for a producer that has said nothing here.
+        # Imported pending offsets come without producer state.
         waiting = transaction.find_epoch(group_id)
         known = known if waiting is None else max(known, waiting)
     _check_epoch(producer_id, known, producer_epoch)
@@ -71,21 +71,24 @@ def check_producer(
 
 def _check_ids(producer_id: ProducerId, producer_epoch: int) -> None:
     if producer_id < 0 or producer_epoch < 0:
-        raise InvalidRequest(f"Producer {producer_id} has no transactions.")
+        raise InvalidRequest(
+            f"Invalid producer id {producer_id} or producer epoch {producer_epoch}."
+        )
 
 
 def _check_epoch(producer_id: ProducerId, known: int, producer_epoch: int) -> None:
     if producer_epoch < known:
         raise InvalidProducerEpoch(
-            f"Producer {producer_id} has epoch {known}, the request {producer_epoch}."
+            f"Epoch {producer_epoch} of producer {producer_id} is smaller than the last seen epoch "
+            f"{known}."
         )
 
 
 def check_marker(shard: Shard, marker: WriteTxnMarkers) -> None:
-    """Whether this marker may end the producer's transaction, or may be said again.
+    """Raise an error unless the marker may end the producer's transaction, or repeats a marker.
 
-    It ends what waits in all groups. That it is too old for some of them, but not for all, is no
-    reason to refuse it: those may be of others, who use the producer's id.
+    A marker ends the pending offsets in all groups. It is accepted even if its epoch is too old for
+    some of them, but not all: those may come from others that use the producer's id.
     """
     producer_id, epoch = marker.producer_id, marker.producer_epoch
     _check_ids(producer_id, epoch)
@@ -96,8 +99,8 @@ def check_marker(shard: Shard, marker: WriteTxnMarkers) -> None:
         _check_open_epoch(marker, transaction.producer_epoch)
     if marker.coordinator_epoch < state.coordinator_epoch:
         raise TransactionCoordinatorFenced(
-            f"A transaction coordinator of epoch {state.coordinator_epoch} has ended transactions "
-            f"of producer {producer_id}, the request is of {marker.coordinator_epoch}."
+            f"Invalid coordinator epoch for producer {producer_id}: {marker.coordinator_epoch} "
+            f"(zombie), {state.coordinator_epoch} (current)."
         )
     if marker.committed and transaction is None:
         _check_not_timed_out(shard, marker)
@@ -108,33 +111,34 @@ def _check_open_epoch(marker: WriteTxnMarkers, waiting: int) -> None:
     _check_epoch(producer_id, waiting, epoch)
     if marker.transaction_version >= EPOCH_IN_TRANSACTIONS and epoch == waiting < LAST_EPOCH:
         raise InvalidProducerEpoch(
-            f"Producer {producer_id} has a transaction open at epoch {epoch}, which a marker of "
-            "the same epoch does not end."
+            f"Producer {producer_id} has an open transaction at epoch {epoch}: its marker must "
+            "have a greater epoch."
         )
 
 
 def _check_not_timed_out(shard: Shard, marker: WriteTxnMarkers) -> None:
-    """A commit of what was aborted here is not done: its offsets are gone.
+    """Refuse to commit a transaction that was aborted here by timeout: its offsets are gone.
 
-    By its epoch alone a marker of the next one may be of it: not every coordinator says of which
-    transaction version it is. Of the codes that end the coordinator's retries this is the one that
-    leaves its transaction undone, so that the producer's next one fails.
+    A marker with the next epoch may belong to that transaction too: not every coordinator sends the
+    transaction version. Among the error codes that end the coordinator's retries,
+    INVALID_PRODUCER_EPOCH leaves the transaction uncommitted, so that the producer's next one
+    fails.
     """
     producer_id, epoch = marker.producer_id, marker.producer_epoch
     for group_id, group in shard.producer_groups.get(producer_id, {}).items():
         if group.timed_out_epoch > -1 and epoch <= group.timed_out_epoch + 1:
             raise InvalidProducerEpoch(
                 f"The transaction of producer {producer_id} at epoch {group.timed_out_epoch} in "
-                f"group {group_id} was aborted: nobody had ended it in time."
+                f"group {group_id} was aborted because it timed out."
             )
 
 
 def compute_state_after_offsets(
     shard: Shard, producer_id: ProducerId, producer_epoch: int, group_id: GroupId, wall_ms: int
 ) -> tuple[SideRecord, ...]:
-    """A new epoch of a producer in the group is remembered, and since when a transaction is open.
+    """The side records of the producer's new epoch in the group, and of the transaction's start.
 
-    More offsets of the transaction say nothing new: they do not put its end off.
+    Further offsets of a transaction add no record: they do not extend its timeout.
     """
     side = []
     known = shard.producers.get(producer_id, UNKNOWN)
@@ -153,8 +157,9 @@ def compute_state_after_offsets(
 def compute_state_after_marker(
     shard: Shard, marker: WriteTxnMarkers, wall_ms: int
 ) -> tuple[SideRecord, ...]:
-    """Both epochs of the marker are remembered. They are the word of the coordinator, and of what
-    was said in groups before nothing counts any more.
+    """The side records of a marker: its producer and coordinator epochs.
+
+    They come from the transaction coordinator, so they replace the epochs seen in groups.
     """
     state = ProducerStateValue(marker.producer_epoch, marker.coordinator_epoch, wall_ms)
     return (
@@ -171,11 +176,11 @@ def _compute_groups_forgotten(shard: Shard, producer_id: ProducerId) -> Iterator
 def compute_state_after_abort(
     shard: Shard, producer_id: ProducerId, epochs: Mapping[GroupId, int], wall_ms: int
 ) -> tuple[SideRecord, ...]:
-    """The producer is fenced in these groups, in which something waited at these epochs.
+    """The side records of an abort by timeout, which fences the producer in these groups.
 
-    As by a coordinator that aborts what has timed out: what was under way is refused, be it of the
-    producer or the marker that would commit this transaction. In other groups it goes on: nobody
-    here knows that the transaction was its own.
+    ``epochs`` are those of the pending offsets. As after an abort by the transaction coordinator,
+    requests in flight are refused: offsets of the producer, and the marker that would commit this
+    transaction. Other groups are not affected: the offsets may not have been the producer's own.
     """
     known = shard.producers.get(producer_id, UNKNOWN)
     state = replace(known, last_timestamp=wall_ms, transaction_since_ms=-1)
@@ -190,12 +195,12 @@ def compute_state_after_abort(
 
 
 def compute_next_epoch(epoch: int) -> int:
-    """That of a marker by which the epoch is fenced."""
+    """The epoch of a marker that fences this epoch."""
     return min(epoch + 1, LAST_EPOCH)
 
 
 def find_expired_producers(shard: Shard, now_ms: int) -> tuple[ProducerId, ...]:
-    """Those that have been silent for long and wait for nothing. ``now_ms`` is wall time."""
+    """Producers without an open transaction that have been idle for a day (``now_ms``: wall)."""
     return tuple(
         producer_id
         for producer_id in dict.fromkeys((*shard.producers, *shard.producer_groups))
@@ -206,7 +211,7 @@ def find_expired_producers(shard: Shard, now_ms: int) -> tuple[ProducerId, ...]:
 
 
 def handle_expire_producers(shard: Shard, command: ExpireProducers) -> Outcome:
-    """Forget them, but for those that have begun a transaction since."""
+    """Remove the producers, except those that have begun a transaction since."""
     side: list[SideRecord] = []
     for producer_id in command.producer_ids:
         if shard.open_transactions.get(producer_id) is None:

@@ -1,7 +1,7 @@
-"""Transactions: the group coordinator's half of them (KIP-98, KIP-447).
+"""Transactional offset commits: the group coordinator's part (KIP-98, KIP-447).
 
-Offsets of a transaction are written at once and wait for a marker; until then they are not
-visible, and a fetch that wants stable offsets is told to come again.
+The offsets of a transaction are written at once and stay pending until a marker; a fetch of stable
+offsets gets UNSTABLE_OFFSET_COMMIT meanwhile. The rows are those of tests/scenarios/README.md.
 """
 
 from __future__ import annotations
@@ -67,22 +67,24 @@ from model.responses import (
 from model.topics import Topic
 
 TRANSACTION_OFFSETS_MAX: Final = COMMIT_PARTITIONS_MAX
-"""So many offsets wait in one transaction: its marker makes all of them visible in one turn and in
-one write, for part of a transaction is none."""
+"""The most pending offsets of one transaction: transactions are atomic, so its marker makes all of
+them visible in one event-loop iteration and one write."""
 
 
 def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -> Outcome:
-    """Write the offsets as pending. Rows O1, O9 and O10.
+    """Write the offsets as pending (rows O1, O9 and O10).
 
-    Nobody here knows whether there is such a transaction, so that a stranger's must not do more
-    than its plain commit could do, but where ``offsets.transactional.commits`` says so.
+    Muster cannot verify that the transaction exists. So a transactional commit must satisfy the
+    checks of a plain commit, unless ``offsets.transactional.commits`` allows more.
 
-    As in a plain commit, topics and partitions that do not exist fail each for itself.
+    As in a plain commit, missing topics and partitions fail individually.
     """
     if shard.settings.offsets_transactional_commits == NOBODY_COMMITS:
-        raise UnsupportedVersion("Offsets are not committed in transactions here.")
+        raise UnsupportedVersion(
+            "Transactional offset commits are disabled (offsets.transactional.commits)."
+        )
     if not command.group_id:
-        raise InvalidGroupId("A transaction needs a group id.")
+        raise InvalidGroupId("A transactional offset commit must have a group id.")
     check_commit_size(command.topics)
     producer_id, epoch = command.producer_id, command.producer_epoch
     check_producer(shard, producer_id, epoch, command.group_id)
@@ -112,7 +114,7 @@ def handle_txn_offset_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -
 def _check_transaction_size(
     shard: Shard, command: TxnOffsetCommit, records: Sequence[Record]
 ) -> None:
-    """Raises ``UnknownServerError``, as for a commit of too many partitions."""
+    """Raise ``UnknownServerError``, as for a commit of too many partitions."""
     transaction = shard.open_transactions.get(command.producer_id)
     if transaction is None or len(transaction.epochs) + len(records) <= TRANSACTION_OFFSETS_MAX:
         return
@@ -120,13 +122,13 @@ def _check_transaction_size(
     count = len(transaction.epochs) + new
     if new and count > TRANSACTION_OFFSETS_MAX:
         raise UnknownServerError(
-            f"At most {TRANSACTION_OFFSETS_MAX} offsets wait in one transaction, and these would "
-            f"be {count}: commit fewer partitions in one."
+            f"The transaction would have {count} pending offsets, which exceeds the maximum of "
+            f"{TRANSACTION_OFFSETS_MAX}: commit fewer partitions in one transaction."
         )
 
 
 def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> None:
-    """By a member, in a group that is no consumer group."""
+    """Raise an error unless the caller may commit in a group that is not a consumer group."""
     streams = shard.foreign_groups.get(command.group_id)
     if streams is not None:
         if epoch < 0 and not streams.members:
@@ -159,9 +161,10 @@ def _check_without_group(shard: Shard, command: TxnOffsetCommit, epoch: int) -> 
 
 
 def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckPartition | None:
-    """Whether this caller may commit in this group; what is left to check for each partition.
+    """Raise an error unless the caller may commit in the group.
 
-    Kafka does not check a caller that says nothing of a member (KIP-447: older producers do not).
+    Returns the check that remains for each partition, ``None`` if there is none. Kafka does not
+    check a caller that names no member: producers from before KIP-447 name none.
     """
     epoch = NO_EPOCH if command.member_epoch is None else command.member_epoch
     group = shard.consumer_groups.get(command.group_id)
@@ -176,7 +179,9 @@ def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckP
     if epoch < 0 and group.member_count == 0:
         return None
     if names_nobody:
-        raise UnknownMemberId(f"Group {group.group_id} has members, and only they may commit.")
+        raise UnknownMemberId(
+            f"Group {group.group_id} is not empty: only its members may commit offsets."
+        )
     member = group.member(command.member_id)
     if member is None:
         raise UnknownMemberId(
@@ -195,7 +200,7 @@ def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckP
         try:
             check(topic, partition)
         except StaleMemberEpoch as stale:
-            # Transactional producers know no STALE_MEMBER_EPOCH.
+            # Transactional producers do not know STALE_MEMBER_EPOCH.
             raise IllegalGeneration(stale.message) from None
 
     return check_partition
@@ -211,9 +216,9 @@ def _commit_topic(
     *,
     records: list[Record],
 ) -> TopicResult:
-    """The results of the partitions of one topic; ``records`` gets what is written.
+    """Collect the records of one topic in ``records``; returns the results of its partitions.
 
-    Kafka writes no topic id with the offset of a transaction, whose requests know names only.
+    As in Kafka, the records have no topic id: TxnOffsetCommit has topic names only.
     """
     limit = shard.settings.offset_metadata_max_bytes
     results = []
@@ -232,9 +237,9 @@ def _commit_topic(
 
 
 def handle_write_txn_markers(shard: Shard, command: WriteTxnMarkers, now: Now) -> Outcome:
-    """End the producer's transaction in this partition of the log, whether or not one is open.
+    """End the producer's transaction in this log partition, whether or not one is open.
 
-    The transaction coordinator asks again until it is answered.
+    The transaction coordinator retries until it gets a response.
     """
     check_marker(shard, command)
     marker = TransactionMarker(
@@ -245,9 +250,9 @@ def handle_write_txn_markers(shard: Shard, command: WriteTxnMarkers, now: Now) -
 
 
 def handle_abort_transaction(shard: Shard, command: AbortTransaction, now: Now) -> Outcome:
-    """Abort what has timed out, if it is open still; what waits in it is dropped.
+    """Abort a transaction that timed out, if it still is open; its pending offsets are dropped.
 
-    Kafka: ``TransactionCoordinator.abortTimedOutTransactions``.
+    It follows Kafka's ``TransactionCoordinator.abortTimedOutTransactions``.
     """
     producer_id = command.producer_id
     transaction = shard.open_transactions.get(producer_id)
@@ -269,7 +274,7 @@ def handle_abort_transaction(shard: Shard, command: AbortTransaction, now: Now) 
 def compute_stable_answer(
     answer: OffsetFetchResponse, unstable: Collection[OffsetPlace]
 ) -> OffsetFetchResponse:
-    """Row O13: what the answer is where only stable offsets were asked for."""
+    """The response to a fetch of stable offsets: UNSTABLE_OFFSET_COMMIT for pending ones (O13)."""
     if not unstable:
         return answer
     return replace(

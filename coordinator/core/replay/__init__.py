@@ -1,1 +1,1 @@
-"""Replay: records into the state of a shard, live and at a start; nothing else changes it."""
+"""Replay: applies records to the state of a shard, live and on load. Nothing else modifies it."""

@@ -1,4 +1,4 @@
-"""What replaying an assignment does: of a member, and of the target."""
+"""Replay of assignment records: the current assignment of a member, and the target assignment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def replay_current_member_assignment(
     key: ConsumerGroupCurrentMemberAssignmentKey,
     value: ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
-    """Type 8."""
+    """Replay type 8: the current assignment of a member."""
     group = find_group(shard, key.group_id, value is not None)
     if group is None:
         return
@@ -71,9 +71,9 @@ def _clear_current(group: ConsumerGroup, entry: Member | None) -> None:
 def _number(
     shard: Shard, group: ConsumerGroup, topic_id: TopicId, partitions: tuple[int, ...]
 ) -> None:
-    """Number a topic as a whole where it is known, so that it stays one range.
+    """Number all partitions of a topic at once if it is in the image, so that it is one range.
 
-    Kafka writes partitions in the order of a hash set, so that the last is not the highest.
+    Kafka writes partitions in the order of a hash set: the last one need not be the highest.
     """
     highest = max(partitions)
     if highest >= group.numbers.partitions(topic_id):
@@ -96,7 +96,7 @@ def _hold(
         _number(shard, group, topic.topic_id, topic.partitions)
         group.lengthen()
         numbers = group.numbers.numbers_of(topic.topic_id, topic.partitions)
-        # Kafka before 4.3 wrote no assignment epochs; the member epoch stands for them.
+        # Kafka before 4.3 wrote no assignment epochs; the member epoch is used instead.
         epochs = topic.assignment_epochs or (entry.member_epoch,) * len(numbers)
         holder, epoch_of = group.holder, group.assignment_epoch_of
         for number, epoch in zip(numbers, epochs, strict=True):
@@ -110,7 +110,7 @@ def _hold(
 
 
 def share_numbers(numbers: array[int], other: array[int] | None) -> array[int]:
-    """One array for both, where they are equal: a settled member holds what the target gives it."""
+    """``other`` if equal, to save memory: a stable member owns exactly its target assignment."""
     return other if other is not None and numbers == other else numbers
 
 
@@ -119,7 +119,7 @@ def replay_target_assignment_member(
     key: ConsumerGroupTargetAssignmentMemberKey,
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> None:
-    """Type 7."""
+    """Replay type 7: the target assignment of a member."""
     group = find_group(shard, key.group_id, value is not None)
     if group is None:
         return
@@ -151,11 +151,12 @@ def replay_target_assignment_metadata(
     key: ConsumerGroupTargetAssignmentMetadataKey,
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    """Type 6."""
+    """Replay type 6: the assignment epoch, which completes a target."""
     group = find_group(shard, key.group_id, value is not None)
     if group is None:
         return
     group.target_epoch = -1 if value is None else value.assignment_epoch
     group.assignment_timestamp = 0 if value is None else value.assignment_timestamp
-    # Not between the records of a member and those of who takes its place: what both have stays.
+    # Not earlier: between the tombstones of a replaced static member and the records of its
+    # successor the numbers of their partitions look unused.
     group.give_numbers_back()

@@ -1,4 +1,4 @@
-"""Replay of side records about client-side assignors, after the records beside them."""
+"""Replay of the side records of client-side assignors; must follow the records of their batch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from model.log.side_records import SideRecord
 
 
 def replay_local(shard: Shard, record: SideRecord) -> None:
-    """Apply a side record; what is of nobody, and other side records, are left alone.
+    """Apply a side record; ignore other kinds, and those of unknown members.
 
-    A log that was changed without its side records leaves some of members that are gone.
+    A log that was changed without its side records leaves some of removed members.
     """
     key, value = record
     if not isinstance(key, LocalAssignorsKey | InstalledMetadataKey):

@@ -1,7 +1,7 @@
-"""Replay of the records of groups that are not served: share groups and streams groups.
+"""Replay of the records of unsupported group types: share groups and streams groups.
 
-As in ``coordinator.core.replay.group_records``, any order and any compaction is taken. Of targets
-and of share state nothing is held.
+As in ``coordinator.core.replay.group_records``, records may come in any order and compaction of a
+log. Target assignments and share-group state are not kept in memory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _drop(shard: Shard, group_id: GroupId, kind: type[ForeignGroup]) -> None:
 
 
 def _replay_metadata(group: ForeignGroup | None, member_id: MemberId, *, is_there: bool) -> None:
-    """A tombstone removes the member with all that is known of it."""
+    """Apply member metadata; a tombstone removes the member and its other state."""
     if group is None:
         return
     if is_there:
@@ -81,7 +81,7 @@ def replay_share_member_metadata(
     key: share.ShareGroupMemberMetadataKey,
     value: share.ShareGroupMemberMetadataValue | None,
 ) -> None:
-    """Type 10."""
+    """Replay type 10: member metadata of a share group."""
     group = _group(shard, key.group_id, ShareGroup, value is not None)
     _replay_metadata(group, key.member_id, is_there=value is not None)
 
@@ -89,7 +89,7 @@ def replay_share_member_metadata(
 def replay_share_group(
     shard: Shard, key: share.ShareGroupMetadataKey, value: share.ShareGroupMetadataValue | None
 ) -> None:
-    """Type 11. A tombstone removes the group."""
+    """Replay type 11: the epoch of a share group. A tombstone removes the group."""
     if value is None:
         _drop(shard, key.group_id, ShareGroup)
         return
@@ -103,7 +103,7 @@ def replay_share_target_metadata(
     key: share.ShareGroupTargetAssignmentMetadataKey,
     value: share.ShareGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    """Type 12."""
+    """Replay type 12: the assignment epoch of a share group."""
     group = _group(shard, key.group_id, ShareGroup, value is not None)
     if group is not None:
         group.target_epoch = NO_EPOCH if value is None else value.assignment_epoch
@@ -114,7 +114,7 @@ def replay_share_current(
     key: share.ShareGroupCurrentMemberAssignmentKey,
     value: share.ShareGroupCurrentMemberAssignmentValue | None,
 ) -> None:
-    """Type 14."""
+    """Replay type 14: the current assignment of a share-group member."""
     group = _group(shard, key.group_id, ShareGroup, value is not None)
     _replay_current(group, key.member_id, value)
 
@@ -127,7 +127,7 @@ def replay_streams_group(
     key: streams.StreamsGroupMetadataKey,
     value: streams.StreamsGroupMetadataValue | None,
 ) -> None:
-    """Type 17. A tombstone removes the group."""
+    """Replay type 17: the epochs of a streams group. A tombstone removes the group."""
     if value is None:
         _drop(shard, key.group_id, StreamsGroup)
         return
@@ -142,7 +142,7 @@ def replay_streams_member_metadata(
     key: streams.StreamsGroupMemberMetadataKey,
     value: streams.StreamsGroupMemberMetadataValue | None,
 ) -> None:
-    """Type 19."""
+    """Replay type 19: member metadata of a streams group."""
     group = _group(shard, key.group_id, StreamsGroup, value is not None)
     _replay_metadata(group, key.member_id, is_there=value is not None)
 
@@ -152,7 +152,7 @@ def replay_streams_target_metadata(
     key: streams.StreamsGroupTargetAssignmentMetadataKey,
     value: streams.StreamsGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    """Type 20."""
+    """Replay type 20: the assignment epoch of a streams group."""
     group = _group(shard, key.group_id, StreamsGroup, value is not None)
     if group is not None:
         group.target_epoch = NO_EPOCH if value is None else value.assignment_epoch
@@ -163,7 +163,7 @@ def replay_streams_current(
     key: streams.StreamsGroupCurrentMemberAssignmentKey,
     value: streams.StreamsGroupCurrentMemberAssignmentValue | None,
 ) -> None:
-    """Type 22."""
+    """Replay type 22: the current assignment of a streams-group member."""
     group = _group(shard, key.group_id, StreamsGroup, value is not None)
     _replay_current(group, key.member_id, value)
 
@@ -173,14 +173,14 @@ def replay_streams_topology(
     key: streams.StreamsGroupTopologyKey,
     value: streams.StreamsGroupTopologyValue | None,
 ) -> None:
-    """Type 23."""
+    """Replay type 23: the topology epoch of a streams group."""
     group = _group(shard, key.group_id, StreamsGroup, value is not None)
     if group is not None:
         group.topology_epoch = None if value is None else value.epoch
 
 
 def _replay_nothing(shard: Shard, key: Any, value: Any) -> None:
-    """Records of which the state of the group takes nothing."""
+    """Ignore records that do not affect the state of the group."""
 
 
 FOREIGN_REPLAYS: dict[type, Callable[[Shard, Any, Any], None]] = {

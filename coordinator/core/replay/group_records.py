@@ -1,8 +1,8 @@
-"""Replay of the records of groups. No code outside of this room changes group state.
+"""Replay of group records. No code outside this package modifies group state.
 
-It accepts any order that a log, or any compaction of it, can bring: tombstones for what is not
-known, members before their group, targets before their members (KAFKA-17306, KAFKA-19862,
-KAFKA-21102). Live state and replayed state are the same by construction.
+It accepts any order that a log or a compaction of it can have: tombstones of unknown keys, members
+before their group, targets before their members (KAFKA-17306, KAFKA-19862, KAFKA-21102). Live state
+and loaded state are equal by construction, because both come from replay.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from model.log.records import (
 
 
 def replay(shard: Shard, record: Record) -> None:
-    """Apply one record, which is in the log or will be, to the state of its shard."""
+    """Apply one record, which is in the log or about to be written, to the state of its shard."""
     key, value = record
     if isinstance(value, UnknownValue):
         return
@@ -64,7 +64,7 @@ def replay_member_metadata(
     key: ConsumerGroupMemberMetadataKey,
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    """Type 5. A tombstone removes the member with all that is known of it."""
+    """Replay type 5: member metadata. A tombstone removes the member and its other state."""
     group = find_group(shard, key.group_id, value is not None)
     if group is None:
         return
@@ -84,7 +84,8 @@ def replay_member_metadata(
     group.count_assignor(value.server_assignor, 1)
     group.count_classic(value, 1)
     group.change_instance(entry.member_id, old_instance, value.instance_id)
-    # What a classic member says is its own, and another with each join: what it owns is in it.
+    # Do not intern the metadata of a classic member: it includes the partitions that the member
+    # owns, so it is unique and changes with each join.
     is_shared = value.classic_member_metadata is None
     entry.metadata = group.metadata_values.setdefault(value, value) if is_shared else value
     _drop_unsaid(group)
@@ -110,7 +111,7 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
 
 
 def _drop_unsaid(group: ConsumerGroup) -> None:
-    """Drop what no member says any more, once it is as much as what they say."""
+    """Drop interned metadata that no member has, once it outweighs the rest."""
     if len(group.metadata_values) > 2 * group.member_count + 16:
         said = [member.metadata for member in group.entries.values() if member.metadata is not None]
         group.metadata_values = {
@@ -140,7 +141,7 @@ def _change_subscription(
 
 
 def _note_subscriptions(shard: Shard, group: ConsumerGroup, names: Iterable[TopicName]) -> None:
-    """Whether the group subscribes to these names may be otherwise now."""
+    """Update ``groups_by_topic`` for names whose subscription may have changed."""
     for name in names:
         if group.subscribes_to(name):
             shard.state.groups_by_topic.setdefault(name, set()).add(group.group_id)
@@ -156,19 +157,16 @@ def _forget_subscription(shard: Shard, group_id: GroupId, name: TopicName) -> No
             del shard.state.groups_by_topic[name]
 
 
-# --------------------------------------------------------------------------- current assignment
-
-
-# -------------------------------------------------------------------------------------- target
-
-
 # --------------------------------------------------------------------------------------- group
 
 
 def replay_group_epoch(
     shard: Shard, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
 ) -> None:
-    """Type 3. A tombstone removes the group, whatever was compacted away before it."""
+    """Replay type 3: the group epoch. A tombstone removes the group.
+
+    It removes what is left of the members, too: compaction may have removed their tombstones.
+    """
     group = find_group(shard, key.group_id, value is not None)
     if group is None:
         return
@@ -186,7 +184,10 @@ def replay_partition_metadata(
     key: ConsumerGroupPartitionMetadataKey,
     value: ConsumerGroupPartitionMetadataValue | None,
 ) -> None:
-    """Type 4: only that there is one, so that a tombstone is written when the hash replaces it."""
+    """Replay type 4, the predecessor of the metadata hash.
+
+    Only its presence is kept, so that the next group epoch writes its tombstone.
+    """
     group = find_group(shard, key.group_id, value is not None)
     if group is not None:
         group.has_partition_metadata = value is not None
@@ -197,7 +198,7 @@ def replay_regular_expression(
     key: ConsumerGroupRegularExpressionKey,
     value: ConsumerGroupRegularExpressionValue | None,
 ) -> None:
-    """Type 16: the topics of a pattern, which members have, had, or are about to have."""
+    """Replay type 16: the topics of a regular expression, whether members use it or not."""
     group = find_group(shard, key.group_id, value is not None)
     if group is not None:
         topics = None if value is None else frozenset(value.topics)
@@ -207,7 +208,7 @@ def replay_regular_expression(
 def replay_classic_group(
     shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None
 ) -> None:
-    """Type 2: the whole of a classic group; what it was beside its last record is over."""
+    """Replay type 2: the whole classic group; drops its live value."""
     shard.soft.live_classic_groups.pop(key.group, None)
     if value is None:
         shard.state.classic_groups.pop(key.group, None)
@@ -218,7 +219,7 @@ def replay_classic_group(
 def replay_conversion(
     shard: Shard, group_id: GroupId, records: tuple[Record, ...], converted: Converted
 ) -> None:
-    """``replay`` of each record; those that end the group and begin it anew all at once."""
+    """``replay`` of each record; the records of the conversion itself are applied as a whole."""
     group = converted.group
     if isinstance(group, ClassicGroup):
         before = shard.state.consumer_groups.pop(group_id)
@@ -237,15 +238,15 @@ def replay_conversion(
 
 
 def replay_group_configs(shard: Shard, group_id: GroupId) -> None:
-    """A side record changed the configs of the group; the catalogue has them.
+    """Invalidate what is cached for a group whose configs changed; the catalogue has the configs.
 
-    What was answered to its members, or granted to them, by those of before is over.
+    Cached responses and commit grants were computed from the configs before.
     """
     find_group(shard, group_id, create=False)
 
 
 def _replay_nothing(shard: Shard, key: RecordKey, value: RecordValue | None) -> None:
-    """Records that this version keeps in the log without acting on them."""
+    """Ignore records of unknown types, which stay in the log."""
 
 
 _REPLAYS: dict[type, Callable[[Shard, Any, Any], None]] = {

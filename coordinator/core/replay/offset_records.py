@@ -1,6 +1,7 @@
 """Replay of committed offsets, transactions and producers.
 
-The store has the offsets themselves; state is only whose there are, and what waits for a marker.
+The offsets themselves are in the store. The state has the groups that have offsets, the pending
+offsets of transactions, and the producers.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from model.log.transaction_records import TransactionalOffsets, TransactionMarke
 def replay_offset_commit(
     shard: Shard, key: OffsetCommitKey | LegacyOffsetCommitKey, value: RecordValue | None
 ) -> None:
-    """Types 0 and 1: whose offset it is.
+    """Replay types 0 and 1: note that the group has offsets.
 
-    A tombstone does not say whether it was the group's last offset: ``replay_no_offsets``.
+    A tombstone does not tell whether it was the group's last offset (``replay_no_offsets``).
     """
     if value is not None:
         shard.state.offset_groups.add(key.group)
@@ -36,20 +37,20 @@ def replay_offset_commit(
 
 
 def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
-    """Type 1, many at once."""
+    """Replay many records of type 1 of one group."""
     shard.state.offset_groups.add(commits.group)
 
 
 def replay_offset_group(shard: Shard, group_id: GroupId) -> None:
-    """Type 1 at a start: the group has offsets in the store, which are read when asked for."""
+    """Note on load that the group has offsets in the store; they are read on demand."""
     shard.state.offset_groups.add(group_id)
 
 
 def replay_no_offsets(shard: Shard, group_id: GroupId) -> None:
-    """The group has no committed offset any more: the last one is tombstoned.
+    """Note that the group has no committed offsets any more.
 
-    Only the store knows, so that it is said beside the records: by an outcome (``last_offsets``),
-    or by the shell, which found none.
+    Records do not show this, only the store does: an outcome says so (``last_offsets``), or the
+    runtime, which looked and found none.
     """
     shard.state.offset_groups.discard(group_id)
 
@@ -58,9 +59,9 @@ def replay_no_offsets(shard: Shard, group_id: GroupId) -> None:
 
 
 def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
-    """Offsets that wait for a marker, or the marker; ``storage.log.fold`` does the same with bytes.
+    """Replay pending offsets, or a marker; ``storage.log.fold`` does the same with encoded records.
 
-    The state of the producer is replayed before.
+    The producer state must be replayed before.
     """
     transactions, producer_id = shard.state.open_transactions, record.producer_id
     state = shard.producers.get(producer_id)
@@ -68,7 +69,7 @@ def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
         case TransactionalOffsets(_, producer_epoch, records):
             since_ms = 0 if state is None else state.transaction_since_ms
             for key, _ in records:
-                assert isinstance(key, OffsetCommitKey), "only offsets wait"
+                assert isinstance(key, OffsetCommitKey), "only offsets are pending"
                 transactions.add(producer_id, producer_epoch, key, since_ms)
         case TransactionMarker(committed=committed):
             ended = transactions.end(producer_id)
@@ -81,7 +82,7 @@ def replay_transaction(shard: Shard, record: TransactionRecord) -> None:
 def replay_waiting_offset(
     shard: Shard, producer_id: ProducerId, producer_epoch: int, key: OffsetCommitKey, since_ms: int
 ) -> None:
-    """One offset of ``TransactionalOffsets``, as the store has it while it waits."""
+    """Replay one pending offset of ``TransactionalOffsets``, as stored."""
     shard.state.open_transactions.add(producer_id, producer_epoch, key, since_ms)
 
 
@@ -90,7 +91,7 @@ def replay_imported_transaction(
     producer_id: ProducerId,
     epochs_and_times: Mapping[OffsetCommitKey, tuple[int, int]],
 ) -> None:
-    """Offsets that wait in a log from elsewhere, each with its epoch and wall time (ms)."""
+    """Replay the pending offsets of an imported log, each with its epoch and wall time (ms)."""
     shard.state.open_transactions.add_imported(producer_id, epochs_and_times)
 
 
@@ -98,7 +99,7 @@ def replay_imported_transaction(
 
 
 def replay_producer_state(shard: Shard, record: SideRecord) -> None:
-    """Side records of kinds 6 and 9."""
+    """Replay the side records of producers (kinds 6 and 9)."""
     match record.key, record.value:
         case ProducerStateKey(_, producer_id), ProducerStateValue() as state:
             shard.state.producers[producer_id] = state
@@ -112,4 +113,4 @@ def replay_producer_state(shard: Shard, record: SideRecord) -> None:
             if not groups:
                 shard.state.producer_groups.pop(producer_id, None)
         case _:
-            raise AssertionError(f"no producer: {record}")
+            raise AssertionError(f"unexpected side record: {record}")

@@ -1,4 +1,4 @@
-"""A target that was made before it is replayed: its arrays are taken over."""
+"""Replay of a prepared target: its arrays are adopted instead of rebuilt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from model.log.records import Record
 def replay_prepared_target(
     shard: Shard, group_id: GroupId, records: tuple[Record, ...], prepared: PreparedTarget
 ) -> None:
-    """``replay`` of each record; those that are as prepared all at once."""
+    """``replay`` of each record; the records with valid prepared data are applied together."""
     group = shard.consumer_groups[group_id]
     together: list[MadeRecord] = []
     others: list[Record] = []
@@ -34,12 +34,15 @@ def replay_prepared_target(
 
 
 def _set_targets(group: ConsumerGroup, together: list[MadeRecord]) -> None:
-    """No partition is of two of them, and what one loses another may get: all lose theirs first."""
+    """Set the targets of many members at once.
+
+    A partition may move from one of them to another: clear all their targets first.
+    """
     group.revision += len(together)
     slots = np.fromiter((made.member.slot for made in together), np.int32, len(together))
     if len(group.target):
         target = np.frombuffer(group.target, np.int32)
-        is_affected = np.zeros(len(group.slots) + 1, np.bool_)  # The last one is nobody's.
+        is_affected = np.zeros(len(group.slots) + 1, np.bool_)  # The last is the index of NOBODY.
         is_affected[slots] = True
         target[is_affected[target]] = NOBODY
         numbers: array[int] = array("i")

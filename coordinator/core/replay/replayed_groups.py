@@ -1,4 +1,4 @@
-"""The consumer group that a record is of, made by its first record."""
+"""The consumer group of a record, created by its first record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from model.ids import GroupId
 
 
 def find_group(shard: Shard, group_id: GroupId, create: bool) -> ConsumerGroup | None:
-    """The group, whose revision is another from now on; ``create``: it is made if there is none."""
+    """The group, with its revision incremented; with ``create``, a missing one is created."""
     group = shard.consumer_groups.get(group_id)
     if group is None and create:
         group = shard.state.consumer_groups[group_id] = ConsumerGroup(group_id)
@@ -19,7 +19,7 @@ def find_group(shard: Shard, group_id: GroupId, create: bool) -> ConsumerGroup |
 
 
 def count_new_member(group: ConsumerGroup, entry: Member) -> None:
-    """Before the record that makes an entry a member is applied."""
+    """Update the counters for an entry that becomes a member; call before applying its record."""
     if not entry.is_member:
         group.member_count += 1
         if entry.target is None:

@@ -1,1 +1,1 @@
-"""What a shard holds: its groups, their members, and what a command may change of them."""
+"""The state of a shard: its groups, their members, and the outcome of a command."""

@@ -1,13 +1,13 @@
-"""A classic group: what its one record says, and what its members do since.
+"""A classic group: its one durable record, and the rebalance in progress since that record.
 
-The record of type 2 is what lasts. From it alone a group is Stable with members and Empty without
-(Kafka's ``GroupMetadataManager.replay`` of ``GroupMetadataValue``). The states in between, who
-waits for what, and what members said but for the protocol that was chosen are of a rebalance that
-is under way: no record has them, and after a restart the members join again.
+Only the record of type 2 (``GroupMetadataValue``) is durable. A group loaded from it is Stable if
+it has members and Empty if it has none (Kafka's ``GroupMetadataManager.replay``). The states in
+between, the parked requests and the metadata for protocols other than the chosen one belong to a
+rebalance in progress: no record holds them, and the members rejoin after a restart.
 
-One rebalance is known by the record: that of a group that was a consumer group. Its members were
-told no generation, and nobody that it leads, so the record of a downgrade names no leader; it is
-PreparingRebalance until the first generation is written.
+A downgrade is the exception. No member of the former consumer group has seen a generation or
+learned who leads, so the record of a downgrade has no leader, and a group loaded from it is
+PreparingRebalance until its first generation is written.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from model.value import value
 LAST_GENERATION = (1 << 31) - 1
 
 RECORD_MAX_BYTES = 128 * 1024 * 1024
-"""What members say and are assigned, all together, in the one record of their group."""
+"""Limit on the metadata and assignments of all members together, in their group's one record."""
 
 NO_TIMESTAMP = -1
 NO_TIMEOUT = -1
 
 
 class Phase(Enum):
-    """The two phases of a rebalance; in each a member may wait for its answer."""
+    """The two phases of a rebalance, in each of which a member's request may be parked."""
 
     JOIN = "join"
     SYNC = "sync"
@@ -43,12 +43,13 @@ class Phase(Enum):
 
 @value
 class ClassicMember:
-    """A member.
+    """A member of a classic group.
 
-    ``metadata`` is what it said for the protocol that was chosen, ``protocols`` all that it said
-    last. ``awaits`` says which answer it waits for. ``is_new`` until it knows its id for sure:
-    until the end of the join phase that it came in. ``awaits_id`` where the answer that it waits
-    for is the first that names its id: without it its client comes again as another member.
+    ``metadata`` is its metadata for the protocol of the generation; ``protocols`` are all protocols
+    of its last JoinGroup. ``awaits`` is the phase in which its request is parked. ``is_new`` is
+    true until the end of the join phase in which the member joined: until then its client may not
+    know its member id. ``awaits_id`` is true if the parked response is the first to carry the
+    member id: a client that misses it joins again as another member.
     """
 
     member_id: MemberId
@@ -65,22 +66,23 @@ class ClassicMember:
     awaits_id: bool = False
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
-        """What the member said for a protocol; nothing where it does not follow it."""
+        """The member's metadata for a protocol; empty if it does not support the protocol."""
         for protocol in self.protocols:
             if protocol.name == protocol_name:
                 return protocol.metadata
         return b""
 
-    # Made outright: ``replace`` asks each field, and there may be thousands, all in one turn.
+    # ``_make`` instead of ``replace``, which inspects each field: one event-loop iteration may
+    # build thousands of members.
 
     def in_generation(self, protocol_name: str | None) -> ClassicMember:
-        """The member when a generation begins that follows this protocol."""
+        """The member at the start of a generation with this protocol."""
         metadata = self.metadata_for(protocol_name)
         awaits = None if self.awaits is Phase.JOIN else self.awaits
         return self._make(metadata, self.assignment, awaits, is_new=False, awaits_id=False)
 
     def assigned(self, assignment: bytes) -> ClassicMember:
-        """The member with this assignment, or none, and nothing more to wait for in this phase."""
+        """The member with this assignment (empty for none), and no longer awaiting its sync."""
         awaits = None if self.awaits is Phase.SYNC else self.awaits
         return self._make(self.metadata, assignment, awaits, self.is_new, self.awaits_id)
 
@@ -107,17 +109,17 @@ _get_lasting = attrgetter(
     "metadata",
     "assignment",
 )
-"""What the record of a group has of a member, in its order."""
+"""The fields of a member that the record of its group holds, in the order of the record."""
 
 
 def compute_size(protocols: Iterable[JoinProtocol]) -> int:
-    """Bytes of what a member says of its protocols."""
+    """The size of a member's protocols (names and metadata) in bytes."""
     return sum(len(protocol.name) + len(protocol.metadata) for protocol in protocols)
 
 
 @value
 class InitialDelay:
-    """An empty group fills: how long it waits now, and how much longer it may (KIP-134)."""
+    """The delayed first rebalance of an empty group (KIP-134): the delay now, and what is left."""
 
     delay_ms: int
     left_ms: int
@@ -125,7 +127,7 @@ class InitialDelay:
 
 
 class UpgradeChecks:
-    """What is in the way of an upgrade, by the rules: found once for a value; a cache, no state."""
+    """A cache, not state: what prevents an upgrade, found once for a value of the group."""
 
     __slots__ = ("found",)
 
@@ -135,20 +137,21 @@ class UpgradeChecks:
 
 @value
 class ClassicGroup:
-    """One classic group, with its members in the order in which they came.
+    """One classic group, with its members in the order in which they joined.
 
-    ``protocol_type`` and ``protocol_name`` are ``None`` where no member has said one.
-    ``current_state_timestamp_ms`` is the wall time since which the group is in its state, ``None``
-    in records of old versions. ``subscribed_topics`` are those of all members; ``None`` where
-    the group is not of the type ``consumer`` or a member's metadata cannot be read.
+    ``protocol_type`` and ``protocol_name`` are ``None`` until a member has named one.
+    ``current_state_timestamp_ms`` is the wall-clock time of the last change of state, ``None`` in
+    records of old versions. ``subscribed_topics`` are the topics of all members, ``None`` if the
+    protocol type is not ``consumer`` or a member's metadata cannot be decoded.
 
-    ``instances`` are the static members, ``protocol_counts`` says how many members follow each
-    protocol. ``pending_members`` have been given an id and are to join with it, ``pending_syncs``
-    have not asked for their assignment yet. ``initial_delay`` is there while an empty group fills.
-    ``metadata_bytes`` is what all members say of their protocols.
+    ``instances`` are the static members; ``protocol_counts`` has the number of members that support
+    each protocol. ``pending_members`` have been given a member id and have not joined with it yet;
+    ``pending_syncs`` have not sent SyncGroup yet. ``initial_delay`` is set while the first
+    rebalance of an empty group is delayed. ``metadata_bytes`` is the size of the protocols of all
+    members.
     """
 
-    # More than 15 attributes: one value, as the group is at one time.
+    # More than 15 attributes: one value holds the whole group at one time.
 
     group_id: GroupId
     state: ClassicGroupState
@@ -176,9 +179,9 @@ def compute_classic_group(
     record: GroupMetadataValue,
     subscribed_topics: frozenset[TopicName] | None = None,
 ) -> ClassicGroup:
-    """The group that a record of type 2 stands for. Where nobody leads it has to rebalance.
+    """Build the group from its record of type 2; with members and no leader, it must rebalance.
 
-    What members said is read, unless ``subscribed_topics`` are known.
+    Decodes the metadata of the members unless ``subscribed_topics`` is given.
     """
     name = record.protocol or ""
     members = {member.member_id: _member(member, name) for member in record.members}
@@ -206,7 +209,7 @@ def compute_classic_group(
 
 def _member(member: ClassicGroupMember, protocol_name: str) -> ClassicMember:
     session_ms, timeout_ms = member.session_timeout, member.rebalance_timeout
-    # Records of version 0 have none.
+    # Records of version 0 have no rebalance timeout.
     timeout_ms = session_ms if timeout_ms == NO_TIMEOUT else timeout_ms
     who = member.member_id, member.group_instance_id, member.client_id, member.client_host
     metadata = member.subscription
@@ -219,7 +222,7 @@ def compute_subscribed_topics(
     protocol_name: str | None,
     members: Mapping[MemberId, ClassicMember],
 ) -> frozenset[TopicName] | None:
-    """The topics that the members subscribe to, where that can be known."""
+    """The topics that the members subscribe to; ``None`` if they cannot be determined."""
     if protocol_type != PROTOCOL_TYPE:
         return None
     if protocol_name is None and members:
@@ -228,7 +231,7 @@ def compute_subscribed_topics(
 
 
 def compute_topics_said(metadata: Iterable[bytes]) -> frozenset[TopicName] | None:
-    """The topics of these subscriptions; ``None`` where one of them cannot be read."""
+    """The topics of these subscriptions; ``None`` if one of them cannot be decoded."""
     topics: set[TopicName] = set()
     for each in metadata:
         said = decode_subscribed_topics(each)
@@ -239,27 +242,30 @@ def compute_topics_said(metadata: Iterable[bytes]) -> frozenset[TopicName] | Non
 
 
 def compute_new_group(group_id: GroupId, wall_ms: int) -> ClassicGroup:
-    """A group that nobody has joined yet."""
+    """A new group, without members."""
     empty = ClassicGroupState.EMPTY
     return ClassicGroup(group_id, empty, 0, None, None, None, wall_ms, {}, None)
 
 
 def compute_next_generation(generation: int) -> int:
-    """Kafka's would go below 0, which says that there is none; nobody has one that was so low."""
+    """The generation after this one; after the last, 1.
+
+    Kafka's would overflow below 0, which means "no generation" on the wire.
+    """
     return 1 if generation >= LAST_GENERATION else generation + 1
 
 
 def compute_group_record(group: ClassicGroup) -> Record:
-    """The group as its record of type 2.
+    """The record of type 2 of the group.
 
-    Raises ``UnknownServerError``, as Kafka answers a record that is too large, before anything of
-    it is replayed: what cannot be written must not be in memory.
+    Raises ``UnknownServerError``, Kafka's answer to a record that is too large. This must precede
+    replay: state that cannot be written must not be in memory.
     """
     size = sum(len(each.metadata) + len(each.assignment) for each in group.members.values())
     if size > RECORD_MAX_BYTES:
         raise UnknownServerError(
-            f"Group {group.group_id} has {size} bytes of metadata and assignments, more than "
-            f"{RECORD_MAX_BYTES}: its record cannot be written."
+            f"The metadata and assignments of group {group.group_id} take {size} bytes, which "
+            f"exceeds the maximum of {RECORD_MAX_BYTES}."
         )
     since_ms = group.current_state_timestamp_ms
     value = GroupMetadataValue(

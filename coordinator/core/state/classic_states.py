@@ -1,8 +1,7 @@
-"""The states of a classic group as one table: what a state does when something happens.
+"""The state machine of a classic group as one table: (state, event) to (reaction, next state).
 
-Facts of Kafka's ``ClassicGroup`` and of the ``classicGroup*`` methods of its
-``GroupMetadataManager``. A group that is deleted is not there any more and has no state; Dead is
-what is said of it.
+It follows Kafka's ``ClassicGroup`` and the ``classicGroup*`` methods of ``GroupMetadataManager``.
+A deleted group has no entry in the shard; Dead is the state that descriptions report for it.
 """
 
 from __future__ import annotations
@@ -22,35 +21,35 @@ class ClassicGroupState(Enum):
 
 
 class ClassicEvent(Enum):
-    """What can happen to a group."""
+    """The events of a classic group."""
 
-    JOIN = "a new member joins, or one that says something new"
-    FOLLOWER_REJOIN = "a member that does not lead says again what it said"
-    LEADER_REJOIN = "the leader says again what it said"
-    REPLACE = "an instance comes back as another member, and the protocol stays"
-    REPLACE_OTHERWISE = "an instance comes back as another member, and the protocol does not stay"
-    SYNC = "a member that does not lead asks for its assignment"
-    LEADER_SYNC = "the leader brings the assignments"
-    FAILED_SYNC = "the leader says that it cannot assign"
-    HEARTBEAT = "a member is alive"
-    GONE = "a member left, or its session ended"
-    SYNC_TIMEOUT = "members have not asked for their assignment in time"
-    TOO_LARGE = "the group was loaded with more members than it may have"
+    JOIN = "a new member joins, or a member rejoins with different protocols"
+    FOLLOWER_REJOIN = "a follower rejoins with the same protocols"
+    LEADER_REJOIN = "the leader rejoins with the same protocols"
+    REPLACE = "a static member returns with a new member id, the same protocol and topics"
+    REPLACE_OTHERWISE = "a static member returns with a new member id, another protocol or topics"
+    SYNC = "a follower sends SyncGroup"
+    LEADER_SYNC = "the leader sends the assignments"
+    FAILED_SYNC = "the leader reports that its assignor failed"
+    HEARTBEAT = "a member sends a heartbeat"
+    GONE = "a member left, or its session expired"
+    SYNC_TIMEOUT = "members did not send SyncGroup in time"
+    TOO_LARGE = "the group was loaded with more members than its maximum size"
     JOINED = "the join phase ends with members"
-    DESERTED = "the join phase ends without any"
+    DESERTED = "the join phase ends without members"
 
 
 class Reaction(Enum):
-    """What the group does then."""
+    """How the group reacts to an event."""
 
     PREPARE = "begin a rebalance"
-    WAIT = "wait until all have joined"
-    ANSWER = "answer from the generation as it is"
-    STORE = "write the group, and answer from the generation as it is"
-    PARK = "wait for the leader"
-    ASSIGN = "write the group with the assignments, and hand them out"
-    FAIL = "tell all who wait that the leader failed, and begin a rebalance"
-    BEGIN_GENERATION = "choose protocol and leader, and answer all who have joined"
+    WAIT = "wait until all members have joined"
+    ANSWER = "answer from the current generation"
+    STORE = "write the group, and answer from the current generation"
+    PARK = "wait for the leader's assignments"
+    ASSIGN = "write the group with the assignments, and send them to the members"
+    FAIL = "answer all parked SyncGroups with the leader's failure, and begin a rebalance"
+    BEGIN_GENERATION = "choose protocol and leader, and answer all members that have joined"
     NOTHING = "nothing"
     REFUSE_UNKNOWN = "UNKNOWN_MEMBER_ID"
     REFUSE_REBALANCE = "REBALANCE_IN_PROGRESS"
@@ -98,7 +97,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_C, ClassicEvent.JOIN): Step(Reaction.PREPARE, _P),
     (_C, ClassicEvent.FOLLOWER_REJOIN): Step(Reaction.ANSWER, _C),
     (_C, ClassicEvent.LEADER_REJOIN): Step(Reaction.ANSWER, _C),
-    # The leader may have been told of the old id already, and would assign nothing to the new one.
+    # The leader may have the old member id already, and would assign nothing to the new one.
     (_C, ClassicEvent.REPLACE): Step(Reaction.PREPARE, _P),
     (_C, ClassicEvent.REPLACE_OTHERWISE): Step(Reaction.PREPARE, _P),
     (_C, ClassicEvent.SYNC): Step(Reaction.PARK, _C),
@@ -119,8 +118,8 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_S, ClassicEvent.HEARTBEAT): Step(Reaction.ANSWER, _S),
     (_S, ClassicEvent.GONE): Step(Reaction.PREPARE, _P),
     (_S, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.PREPARE, _P),
-    # Nobody is thrown out: whoever joins first stays.
+    # No member is removed: those that rejoin first stay.
     (_S, ClassicEvent.TOO_LARGE): Step(Reaction.PREPARE, _P),
     **{(_D, event): Step(Reaction.REFUSE_DEAD, _D) for event in ClassicEvent},
 }
-"""Every pair that can be: a join phase ends in PreparingRebalance alone."""
+"""All legal pairs; JOINED and DESERTED are legal in PreparingRebalance (and Dead) alone."""

@@ -1,4 +1,4 @@
-"""Client-side assignors of a group: what its members have, what is installed, what is asked."""
+"""Client-side assignors of a group: declared, installed, and requested."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from model.value import value
 
 
 class LocalState:
-    """Of a consumer group in which a member names an assignor, changed by ``replay`` alone.
+    """The client-side assignors and installed metadata of the members of one consumer group.
 
-    It is in side records, and gone with the member that it is of.
+    Only ``replay`` modifies it, from side records. An entry is removed with its member.
     """
 
     __slots__ = ("assignors", "installed")
@@ -21,21 +21,22 @@ class LocalState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known."""
+        """Whether no member has an entry."""
         return not (self.assignors or self.installed)
 
     def forget(self, member_id: MemberId) -> None:
-        """The member is gone."""
+        """Remove the entries of a member."""
         self.assignors.pop(member_id, None)
         self.installed.pop(member_id, None)
 
 
 @value
 class LocalRequest:
-    """A group waits for an assignment that a member is to compute: soft state.
+    """Soft state of a group that waits for a member to compute its assignment.
 
-    ``member_id`` is who was asked last, ``None`` while nobody can be. At ``deadline_ms``
-    (monotonic) the server computes it itself, and the request ``is_given_up``.
+    ``member_id`` is the member asked last, ``None`` while no member can be asked. At
+    ``deadline_ms`` (monotonic) the server computes the assignment itself, and the request
+    ``is_given_up``.
     """
 
     group_id: GroupId

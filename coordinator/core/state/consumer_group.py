@@ -1,9 +1,9 @@
-"""A consumer group of KIP-848 and its members: state, changed by ``replay`` alone.
+"""A consumer group of KIP-848 and its members. Only ``replay`` modifies it.
 
-Members are numbered densely (slots); partitions too (``PartitionNumbers``). For each partition
-number there is the slot of the member that the target gives it to, of the member that holds it
-(assigned or pending revocation), and the epoch at which that member got it. A member keeps the
-numbers that it holds and that the target gives it; everything else is derived.
+Members have dense numbers (slots), and so have partitions (``PartitionNumbers``). Arrays indexed
+by partition number hold the slot of the member in the target assignment, the slot of the current
+owner (assigned or pending revocation), and the assignment epoch. A member keeps the numbers of the
+partitions it owns and of its target assignment; everything else is derived.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ NOBODY = -1
 
 
 LOOK_CHANGES: Final = 16
-"""After so many changes at least it is looked at which topics nobody has any more."""
+"""The fewest changes between two searches for topics that no member has any more."""
 
 NOTHING_SAID = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
-"""Of a member that has not said anything of itself yet."""
+"""The metadata of a member that has not sent any yet."""
 
 
 _NO_TOPICS: frozenset[TopicName] = frozenset()
 
 
 def regex_of(metadata: ConsumerGroupMemberMetadataValue | None) -> str:
-    """The pattern that a member has; empty for none, which a record may say in two ways."""
+    """The member's regular expression; empty for none, which a record has as null or empty."""
     return (metadata.subscribed_topic_regex or "") if metadata is not None else ""
 
 
@@ -58,7 +58,7 @@ class ConsumerGroupState(Enum):
 class ConsumerGroup:
     """One consumer group."""
 
-    # More than 15 attributes: what is counted is kept, so that nothing walks all members.
+    # More than 15 attributes: counters are kept up to date so that no handler scans all members.
 
     __slots__ = (
         "_free_slots",
@@ -99,60 +99,60 @@ class ConsumerGroup:
         self.assignment_timestamp = 0
         self.has_partition_metadata = False
         self.revision = 0
-        """Grows with everything replayed for the group; what is cached for it dies by it."""
+        """Incremented by each replayed record of the group; invalidates what is cached for it."""
 
         self.entries: dict[MemberId, Member] = {}
         self.member_count = 0
         self.slots: list[Member | None] = []
         self._free_slots: list[int] = []
         self.static_members: dict[InstanceId, MemberId] = {}
-        """Who is each instance (``group.instance.id``) now."""
+        """The current member id of each instance id (``group.instance.id``)."""
         self.subscribed_names: dict[TopicName, int] = {}
-        """How many members subscribe to each name by naming it."""
+        """The number of members that subscribe to each topic by name."""
         self.regexes: dict[str, int] = {}
-        """How many members have each pattern."""
+        """The number of members that use each regular expression."""
         self.resolved_regexes: dict[str, frozenset[TopicName]] = {}
-        """The topics of each pattern that is resolved, whether anybody has it or not."""
+        """The topics of each resolved regular expression, used by a member or not."""
         self.regex_topics: dict[TopicName, int] = {}
-        """Of how many patterns that members have each topic is."""
+        """The number of used regular expressions that match each topic."""
         self.server_assignors: dict[str, int] = {}
-        """How many members prefer each server assignor."""
+        """The number of members that prefer each server-side assignor."""
         self.classic_member_count = 0
-        """How many members speak the classic protocol."""
+        """The number of members that use the classic protocol."""
         self.classic_protocols: dict[str, int] = {}
-        """How many of them can follow each protocol."""
+        """The number of classic members that support each protocol."""
         self.untargeted: set[int] = set()
-        """Slots of members that no target has named yet."""
+        """Slots of members that are in no target assignment yet."""
         self.metadata_values: dict[
             ConsumerGroupMemberMetadataValue, ConsumerGroupMemberMetadataValue
         ] = {}
-        """Equal metadata of many members is kept once."""
+        """Interns metadata: members with equal metadata share one object."""
 
         self.local: LocalState | None = None
-        """``None`` where no member names an assignor of its own."""
+        """``None`` while no member has client-side assignors."""
 
         self.numbers = PartitionNumbers()
-        """Another object each time that numbers were given back."""
+        """Replaced by a new object each time unused numbers are freed."""
         self._look_at = LOOK_CHANGES
         self.target: array[int] = array("i")
         self.holder: array[int] = array("i")
         self.assignment_epoch_of: array[int] = array("i")
         self.subscribed_topics_cache = SubscribedTopicsCache()
 
-    # ------------------------------------------------------------------------------- questions
+    # --------------------------------------------------------------------------------- queries
 
     def member(self, member_id: MemberId) -> Member | None:
-        """The member of that id, if it is one."""
+        """The member with that id, if it counts as one (``Member.is_member``)."""
         entry = self.entries.get(member_id)
         return entry if entry is not None and entry.is_member else None
 
     def static_member(self, instance_id: InstanceId) -> Member | None:
-        """The member that is this instance, if there is one."""
+        """The member with this instance id, if there is one."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.member(member_id)
 
     def members(self) -> Iterator[Member]:
-        """All members, in the order in which they came."""
+        """All members, in the order in which they joined."""
         return (entry for entry in self.entries.values() if entry.is_member)
 
     def state(self) -> ConsumerGroupState:
@@ -166,18 +166,18 @@ class ConsumerGroup:
         return ConsumerGroupState.RECONCILING
 
     def subscribes_to(self, name: TopicName) -> bool:
-        """Whether any member subscribes to the topic, by its name or by a pattern."""
+        """Whether any member subscribes to the topic, by name or by regular expression."""
         return name in self.subscribed_names or name in self.regex_topics
 
     def subscribed_topic_names(self) -> Set[TopicName]:
-        """The topics that members subscribe to, by name or by a pattern that is resolved."""
+        """The topics that members subscribe to, by name or by a resolved regular expression."""
         names = self.subscribed_names.keys()
         return names | self.regex_topics.keys() if self.regex_topics else names
 
     def is_subscribed(
         self, metadata: ConsumerGroupMemberMetadataValue | None, name: TopicName
     ) -> bool:
-        """Whether a member that says so of itself subscribes to the topic."""
+        """Whether a member with this metadata subscribes to the topic."""
         if metadata is None:
             return False
         if metadata.subscribed_topic_regex:
@@ -187,12 +187,12 @@ class ConsumerGroup:
         return name in metadata.subscribed_topic_names
 
     def waits_for_regex(self, member: Member) -> bool:
-        """Whether the member has a pattern that is not resolved yet."""
+        """Whether the member has a regular expression that is not resolved yet."""
         regex = regex_of(member.metadata)
         return bool(regex) and regex not in self.resolved_regexes
 
     def topics_of(self, metadata: ConsumerGroupMemberMetadataValue | None) -> Iterable[TopicName]:
-        """What a member that says so of itself subscribes to, each topic once."""
+        """The topics that a member with this metadata subscribes to, each once."""
         if metadata is None:
             return ()
         names = metadata.subscribed_topic_names
@@ -202,7 +202,7 @@ class ConsumerGroup:
     def subscribed_topic_indexes(
         self, metadata: ConsumerGroupMemberMetadataValue | None, image: TopicImage
     ) -> frozenset[int]:
-        """Indexes (of ``numbers.topics``) of the topics that a member subscribes to now."""
+        """The indexes (in ``numbers.topics``) of the existing topics of a member's subscription."""
         if metadata is None:
             return frozenset()
         key = (image.version << 20) + len(self.numbers.topics)
@@ -221,10 +221,10 @@ class ConsumerGroup:
             cache.found[subscription] = found
         return found
 
-    # -------------------------------------- changes, for coordinator.core.replay.group_records only
+    # ------------------------------------------------ changes, for coordinator.core.replay only
 
     def lengthen(self) -> None:
-        """Make the arrays as long as there are numbers."""
+        """Extend the arrays to the highest partition number."""
         missing = len(self.numbers) - len(self.target)
         if missing > 0:
             nobody = [NOBODY] * missing
@@ -233,11 +233,12 @@ class ConsumerGroup:
             self.assignment_epoch_of.extend(nobody)
 
     def give_numbers_back(self) -> None:
-        """Those of topics that no member has and that the target gives to none.
+        """Free the numbers of topics that no member owns or has in its target assignment.
 
-        When a target is complete: between the records of a member and of who takes its place nobody
-        has what both have, and a heartbeat that waits knows its partitions by their numbers.
-        Looked at after so many changes and topics that it costs each of them a little.
+        Call this only when a target is complete. Between the tombstones of a static member and the
+        records of its replacement no member owns their partitions, and a heartbeat that waits for
+        its continuation refers to partitions by number. The search runs after enough changes that
+        its cost per change is small.
         """
         if self.revision + len(self.numbers.topics) < self._look_at:
             return
@@ -259,7 +260,7 @@ class ConsumerGroup:
         self._look_at = self.revision + topics + LOOK_CHANGES + (topics + len(self.entries)) // 4
 
     def entry(self, member_id: MemberId) -> Member:
-        """The entry of that id, made if there is none."""
+        """The entry of that id, created if missing."""
         entry = self.entries.get(member_id)
         if entry is None:
             slot = self._free_slots.pop() if self._free_slots else len(self.slots)
@@ -272,21 +273,21 @@ class ConsumerGroup:
         return entry
 
     def drop_entry(self, entry: Member) -> None:
-        """Forget an entry that holds nothing and has no target any more."""
+        """Remove an entry, which must own nothing and have no target assignment."""
         del self.entries[entry.member_id]
         self.slots[entry.slot] = None
         self.untargeted.discard(entry.slot)
         self._free_slots.append(entry.slot)
 
     def release(self, entry: Member, numbers: Iterable[int]) -> None:
-        """The member holds these no longer; a partition that another one took is left alone."""
+        """The member no longer owns these; a partition with another owner by now keeps it."""
         slot, holder = entry.slot, self.holder
         for number in numbers:
             if holder[number] == slot:
                 holder[number] = NOBODY
 
     def clear_target(self, entry: Member) -> None:
-        """The target gives the member nothing any more."""
+        """Remove the member from the target assignment."""
         slot, target = entry.slot, self.target
         for number in entry.target or NO_NUMBERS:
             if target[number] == slot:
@@ -296,7 +297,7 @@ class ConsumerGroup:
             self.untargeted.add(slot)
 
     def count_assignor(self, name: str | None, by: int) -> None:
-        """Add ``by`` to the number of members that prefer the assignor."""
+        """Add ``by`` to the number of members that prefer the server-side assignor."""
         if name is not None:
             count = self.server_assignors.get(name, 0) + by
             if count > 0:
@@ -305,7 +306,7 @@ class ConsumerGroup:
                 self.server_assignors.pop(name, None)
 
     def count_classic(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
-        """Add ``by`` to the number of members of the classic protocol, if that is of one."""
+        """Add ``by`` to the counters of classic members, if the metadata is of a classic member."""
         if metadata.classic_member_metadata is None:
             return
         self.classic_member_count += by
@@ -320,7 +321,7 @@ class ConsumerGroup:
     def change_instance(
         self, member_id: MemberId, old: InstanceId | None, new: InstanceId | None
     ) -> None:
-        """The member is the instance ``new``, and was ``old`` unless another one is by now."""
+        """Map the instance ``new`` to the member, and unmap ``old`` if it is still the member's."""
         if old is not None and old != new and self.static_members.get(old) == member_id:
             del self.static_members[old]
         if new is not None:
@@ -337,7 +338,10 @@ class ConsumerGroup:
                 counts.pop(name, None)
 
     def count_regex(self, regex: str, by: int) -> frozenset[TopicName]:
-        """Add ``by`` to the number of members with the pattern; the topics that this concerns."""
+        """Add ``by`` to the number of members with the expression.
+
+        Returns the topics that the group starts or stops matching by this expression.
+        """
         before = self.regexes.get(regex, 0)
         after = before + by
         if after > 0:
@@ -351,9 +355,9 @@ class ConsumerGroup:
         return topics
 
     def resolve_regex(self, regex: str, topics: frozenset[TopicName] | None) -> Set[TopicName]:
-        """The pattern stands for these topics; ``None`` for one that is not resolved any more.
+        """Set the topics of a regular expression; ``None`` marks it as unresolved.
 
-        The topics that this concerns.
+        Returns the topics that the group starts or stops matching by this expression.
         """
         before = self.resolved_regexes.get(regex, _NO_TOPICS)
         if topics is None:

@@ -1,4 +1,4 @@
-"""A member of a consumer group, as replay makes it."""
+"""A member of a consumer group, as built by replay."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from model.ids import MemberId, TopicName
 from model.log.records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue, MemberState
 
 INITIAL_EPOCH = 1
-"""Epochs of a group of which no epoch record was written yet; its first member gets 2."""
+"""The epochs of a group that has no epoch record yet; the first join makes the group epoch 2."""
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-"""Of a static member that has left and is expected back."""
+"""The member epoch of a static member that has left and is expected back."""
 
 NO_NUMBERS: array[int] = array("i")
-"""Shared by all members that hold nothing; never changed."""
+"""Shared by all members that own nothing; never modified."""
 
 Subscription: TypeAlias = tuple[tuple[TopicName, ...], str]
-"""Names and a pattern, which is empty for none."""
+"""Topic names, and a regular expression (empty for none)."""
 
 
 class Member:
-    """A member, or what is known of one whose other records were compacted away."""
+    """A member, or an entry for one whose remaining records do not make it a member."""
 
     __slots__ = (
         "assigned",
@@ -50,25 +50,25 @@ class Member:
         self.assigned = NO_NUMBERS
         self.pending_revocation = NO_NUMBERS
         self.target: array[int] | None = None
-        """The numbers that the target gives it; ``None`` before a target named the member."""
+        """Its target assignment, as numbers; ``None`` before it has one."""
 
     @property
     def classic(self) -> ClassicMemberMetadata | None:
-        """What it said as a member of the classic protocol; ``None`` for one of the consumer's."""
+        """The metadata of a classic member; ``None`` for a member of the consumer protocol."""
         return None if self.metadata is None else self.metadata.classic_member_metadata
 
     @property
     def is_member(self) -> bool:
-        """Whether it counts: a target alone does not make a member (Kafka replays likewise)."""
+        """Whether it counts as a member: as in Kafka, a target assignment alone makes none."""
         return self.metadata is not None or self.has_current
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether it has nothing to do on the way to the target of that epoch."""
+        """Whether the member has fully reconciled to the target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
 
 
 class SubscribedTopicsCache:
-    """What ``subscribed_topic_indexes`` has found: no state, and gone with anything it is of."""
+    """A cache, not state: the results of ``subscribed_topic_indexes``."""
 
     __slots__ = ("found", "version")
 
@@ -77,6 +77,6 @@ class SubscribedTopicsCache:
         self.found: dict[Subscription, frozenset[int]] = {}
 
     def begin(self, version: int) -> None:
-        """Forget what was found in other topics."""
+        """Clear the cache for a new version of the topics."""
         self.version = version
         self.found = {}

@@ -1,9 +1,9 @@
-"""A group that changes its type: what the records of it come to, made before they are replayed.
+"""Conversion of a group to the other type, built before its records are replayed.
 
-A large group is converted in slices, between which the loop runs. All of it is made of the group as
-it was at the beginning, in the sight of nobody; then it is replayed at once and written in one
-batch. Whoever carries it out asks first whether the group ``is_as_it_was``; if it is not, the
-command that brings the conversion is handled anew.
+A large group is converted in slices, between which the event loop runs. The new group is built from
+a snapshot and is invisible until it is complete; then it is replayed at once and written in one
+batch. The caller first checks that the group still ``is_as_it_was``; if not, it handles the command
+that caused the conversion again.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ from model.log.records import (
 from model.topics import TopicImage
 
 AT_ONCE_MAX = 200
-"""A group of more members, or of members that say as much, is converted in slices."""
+"""A group with a greater weight is converted in slices; a plain member weighs 1."""
 SLICE = 200
-"""So many members, or records of them, in one slice, each in some 10 µs."""
+"""The weight of one slice, each unit of which takes some 10 µs."""
 BYTES_OF_ONE = 200
-"""So many bytes of what a member says, or has, count as one more."""
+"""This many bytes of a member's metadata and assignment add a weight of 1."""
 TOPICS_OF_ONE = 10
-"""The same of topics, and of their partitions, that are read already."""
+"""This many topics and partitions in decoded form add a weight of 1."""
 
 T = TypeVar("T")
 
 
 def in_slices(items: Iterable[T], weigh: Callable[[T], int] | None = None) -> Iterator[list[T]]:
-    """The members in parts, after each of which the caller is to stop."""
+    """Split the items into slices, after each of which the caller pauses."""
     return take_slices(items, SLICE, weigh)
 
 
 def weigh_said(member: ClassicMember) -> int:
-    """A member of a classic group, by what it says and what it was assigned."""
+    """The weight of a classic member, by the size of its metadata and assignment."""
     size = len(member.metadata) + len(member.assignment) + compute_size(member.protocols)
     return 1 + size // BYTES_OF_ONE
 
 
 def weigh_group(members: Iterable[ClassicMember]) -> int:
-    """All members, or so many that they are too many to be converted at once."""
+    """The weight of the members; counting stops once they need slices in any case."""
     return sum(map(weigh_said, islice(members, AT_ONCE_MAX + 1)))
 
 
 def weigh_bytes(said: bytes) -> int:
-    """A subscription that many members may have said."""
+    """The weight of an encoded subscription, which many members may share."""
     return 1 + len(said) // BYTES_OF_ONE
 
 
 def weigh_metadata(metadata: ConsumerGroupMemberMetadataValue | None) -> int:
-    """A member of a consumer group, by the topics that it subscribes to."""
+    """The weight of a member of a consumer group, by its subscribed topics."""
     return 1 if metadata is None else 1 + len(metadata.subscribed_topic_names) // TOPICS_OF_ONE
 
 
 def weigh_record(record: Record) -> int:
-    """A record of a member, by its topics and their partitions."""
+    """The weight of a record of a member, by its topics and partitions."""
     value = record.value
     match value:
         case ConsumerGroupMemberMetadataValue():
@@ -87,7 +87,7 @@ def _weigh_partitions(topics: Iterable[TopicPartitions | AssignedTopicPartitions
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBlock:
-    """Keys and values of records for a batch of their own, and what it has behind its header."""
+    """The encoded keys and values of the records of one batch, and the body of the batch."""
 
     pairs: Sequence[tuple[bytes, bytes | None]]
     body: bytes
@@ -95,11 +95,10 @@ class RecordBlock:
 
 @dataclass(slots=True, eq=False)
 class Converted:
-    """What the first ``count`` records come to: the group, of its new type.
+    """The group of the new type, as the first ``count`` records build it.
 
-    ``names`` are those of the topics that it depends on. ``gone`` are members of the group of the
-    old type that are not in the new one. ``blocks`` are all records in the bytes of the log, where
-    somebody has made them.
+    ``names`` are the topics that it depends on. ``gone`` are the members of the old group that are
+    not in the new one. ``blocks`` are all records in the log format, if already encoded.
     """
 
     group: ConsumerGroup | ClassicGroup
@@ -111,7 +110,7 @@ class Converted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """What a conversion is made of; ``revision`` is that of a consumer group."""
+    """The input of a conversion; ``revision`` is that of a consumer group."""
 
     group_id: GroupId
     group: ConsumerGroup | ClassicGroup | None
@@ -120,13 +119,13 @@ class Snapshot:
     settings: CoordinatorSettings
 
     def is_as_it_was(self, shard: Shard) -> bool:
-        """Whether the group is, and what is in force for it."""
+        """Whether neither the group nor its configs have changed since."""
         now = take_snapshot(shard, self.group_id)
         is_same = now.group is self.group and now.revision == self.revision
         return is_same and now.settings is self.settings
 
     def has_topics(self, image: TopicImage, names: Collection[TopicName]) -> bool:
-        """Whether these are the same topics, or none, as they were."""
+        """Whether these topics are unchanged; a missing one must still be missing."""
         if image is self.image:
             return True
         before, now = self.image.by_name, image.by_name
@@ -134,7 +133,7 @@ class Snapshot:
 
 
 def take_snapshot(shard: Shard, group_id: GroupId) -> Snapshot:
-    """The group as it is. A classic group is a value: another one where anything has changed."""
+    """Take a snapshot. A classic group is an immutable value: a change makes another object."""
     consumer = shard.consumer_groups.get(group_id)
     group = shard.classic_group(group_id) if consumer is None else consumer
     revision = 0 if consumer is None else consumer.revision

@@ -1,6 +1,6 @@
-"""Groups that are kept and shown but not served: share groups and streams groups.
+"""Unsupported group types: share groups and streams groups, which are kept and described only.
 
-No more is held of them than their state takes; all their records are in the store.
+Memory holds just what their group state is derived from; all their records are in the store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NO_STATE = 0
 
 
 class ForeignMember:
-    """A member, or what is known of one whose other record was compacted away."""
+    """A member, or the rest of one whose other record was compacted away."""
 
     __slots__ = ("has_metadata", "member_epoch", "state")
 

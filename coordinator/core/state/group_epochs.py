@@ -1,4 +1,4 @@
-"""Group epochs: the record of a new one, and the target that it asks for."""
+"""Group epochs: the records of an epoch bump, and the request for its target."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LAST_EPOCH = (1 << 31) - 1
 def compute_epoch_bump(
     shard: Shard, group: ConsumerGroup | None, group_id: GroupId, names: Iterable[TopicName]
 ) -> list[Record]:
-    """The records of a new group epoch over these subscribed names.
+    """The records of the next group epoch; ``names`` are the subscribed topics after the change.
 
-    Raises ``UnknownServerError`` where there is none: members compare epochs, none may be lower.
+    Raises ``UnknownServerError`` at the last epoch: an epoch must never be lower than one before.
     """
     epoch = (group.group_epoch if group is not None else 1) + 1
     if epoch > LAST_EPOCH:
         raise UnknownServerError(
-            f"Group {group_id} has the last epoch that there is: it has to be deleted."
+            f"Group {group_id} has reached the maximum group epoch: delete the group."
         )
     metadata_hash = compute_metadata_hash(names, shard.image, shard.soft.topic_hashes)
     value = ConsumerGroupMetadataValue(epoch, metadata_hash)
@@ -44,7 +44,7 @@ def compute_epoch_bump(
 def compute_target_effects(
     shard: Shard, group: ConsumerGroup | None, group_id: GroupId, bumped: bool, now: Now
 ) -> tuple[Effect, ...]:
-    """Ask for a target where the group lacks one, or will."""
+    """Request a target if the group lacks one, or will after the bump."""
     if not bumped and (group is None or group.target_epoch >= group.group_epoch):
         return ()
     return (compute_target_effect(shard, group, group_id),)
@@ -53,7 +53,7 @@ def compute_target_effects(
 def compute_target_effect(
     shard: Shard, group: ConsumerGroup | None, group_id: GroupId
 ) -> ComputeTarget:
-    """When the next target may be computed (KIP-1263); the first one at once."""
+    """Request a target, not before the assignment interval has passed (KIP-1263)."""
     interval_ms = shard.settings_of(group_id).group_consumer_assignment_interval_ms
     last_ms = group.assignment_timestamp if group is not None else 0
     return ComputeTarget(group_id, last_ms + interval_ms if last_ms and interval_ms else 0)

@@ -1,7 +1,7 @@
-"""The metadata hash of a group (KIP-1101): changes when a subscribed topic does.
+"""The metadata hash of a group (KIP-1101), which changes when a subscribed topic does.
 
-XXH3-64 over the little-endian stream that Kafka's ``Utils.computeTopicHash`` feeds, so that the
-hash in a record of Kafka's is the hash that we compute.
+XXH3-64 over the same little-endian stream as Kafka's ``Utils.computeTopicHash``, so that a hash in
+a record that Kafka wrote equals the one computed here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from model.ids import TopicId
 from model.topics import Topic, TopicImage
 
 TopicHashes: TypeAlias = dict[TopicId, tuple[Topic, int]]
-"""The hashes of topics, each with the topic that it is of."""
+"""The hashes of topics, each with the ``Topic`` that it was computed from."""
 
 GONE_KEPT = 16
-"""So many hashes more than twice as many as there are topics are kept before any is dropped."""
+"""The cache keeps up to twice as many hashes as there are topics, and this many more."""
 
 _MAGIC = 0
 _INT = struct.Struct("<i")
@@ -31,7 +31,7 @@ def _to_signed(value: int) -> int:
 
 
 def _encode_text(text: str) -> bytes:
-    """UTF-16 code units and then their number, as hash4j's ``putString`` feeds them."""
+    """UTF-16 code units and then their number, as in hash4j's ``putString``."""
     data = text.encode("utf-16-le", "surrogatepass")
     return data + _INT.pack(len(data) // 2)
 
@@ -85,7 +85,7 @@ def compute_metadata_hash(names: Iterable[str], image: TopicImage, cache: TopicH
 
 
 def drop_gone_hashes(image: TopicImage, cache: TopicHashes) -> None:
-    """Drop what is kept of topics that are gone, once it is as much as there are topics."""
+    """Drop the hashes of deleted topics once they outnumber the existing topics."""
     if len(cache) > 2 * len(image.by_id) + GONE_KEPT:
         for topic_id in [each for each in cache if each not in image.by_id]:
             del cache[topic_id]

@@ -1,6 +1,6 @@
-"""The offsets of open transactions: for which partitions of which group a marker is awaited.
+"""The pending offsets of open transactions, by producer and by group.
 
-The offsets themselves are in the store; here is noted whose there are.
+The offsets themselves are in the store; memory holds their keys and producer epochs.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from model.ids import GroupId, ProducerId, TopicName
 from model.log.records import OffsetCommitKey
 
 GONE_MAX: Final = 64
-"""So many epochs that are gone may be kept beside as many again as there are."""
+"""The slack of a heap: it may hold twice its live entries and this many more."""
 
 OffsetPlace: TypeAlias = tuple[TopicName, int]
 """A topic and a partition of it."""
 
 
 class _GroupEpochs:
-    """How many of the offsets that wait in one group have which epoch.
+    """The producer epochs of one group's pending offsets, with their counts.
 
-    ``descending`` has each epoch that there is, negative, and behind the first some that are gone.
+    ``descending`` is a heap of the negated epochs; behind its first entry some may be stale.
     """
 
     __slots__ = ("counts", "descending", "noted")
 
     def __init__(self) -> None:
         self.noted = -1
-        """The highest that the transaction has noted."""
+        """The highest epoch that is in the heap of the transaction."""
         self.counts: dict[int, int] = {}
         self.descending: list[int] = []
 
@@ -40,7 +40,7 @@ class _GroupEpochs:
         return -self.descending[0]
 
     def add(self, epoch: int) -> bool:
-        """Whether it is the first of its epoch."""
+        """Add an offset; returns whether it is the first with its epoch."""
         count = self.counts.get(epoch, 0)
         self.counts[epoch] = count + 1
         if count:
@@ -62,45 +62,45 @@ class _GroupEpochs:
 
 @dataclass(slots=True)
 class Timeout:
-    """When a transaction times out (monotonic ms); soft, and the shell's alone."""
+    """When a transaction times out (monotonic ms): soft state that belongs to the runtime."""
 
     at_ms: int | None = None
 
 
 @dataclass(slots=True)
 class OpenTransaction:
-    """One producer's: the offsets that wait, each with the epoch of the producer that wrote it.
+    """The open transaction of one producer: its pending offsets, each with its producer epoch.
 
-    ``since_ms`` is the wall time from which on it is open. Where no record says since when, as in
-    what was imported, it is since the first of the offsets that still wait: ``latest_first`` has
-    them, with their times. What is said of groups is kept beside ``epochs``, so that a commit is
-    not looked for among all.
+    ``since_ms`` is the wall time at which the transaction began. An imported log has no record of
+    that: there it is the time of the earliest offset still pending, and ``latest_first`` has these
+    offsets with their times. The epochs by group are kept in addition to ``epochs``, so that a
+    commit need not search all offsets.
     """
 
     since_ms: int
     epochs: dict[OffsetCommitKey, int] = field(default_factory=dict)
     _groups: dict[GroupId, _GroupEpochs] = field(default_factory=dict, compare=False, repr=False)
     _ascending: list[tuple[int, GroupId]] = field(default_factory=list, compare=False, repr=False)
-    """The highest epoch of each group, and behind the lowest some that are not any more."""
+    """A heap of the highest epoch of each group; behind its first entry some may be stale."""
     latest_first: list[tuple[int, OffsetCommitKey]] = field(default_factory=list, compare=False)
     timeout: Timeout = field(default_factory=Timeout, compare=False)
 
     def group_epochs(self) -> dict[GroupId, int]:
-        """The highest epoch of what waits in each group."""
+        """The highest epoch of the pending offsets, by group."""
         return {group_id: epochs.highest for group_id, epochs in self._groups.items()}
 
     def find_epoch(self, group_id: GroupId) -> int | None:
-        """The highest epoch of what waits in the group; ``None`` where nothing does."""
+        """The highest epoch of the group's pending offsets; ``None`` if there are none."""
         epochs = self._groups.get(group_id)
         return None if epochs is None else epochs.highest
 
     @property
     def producer_epoch(self) -> int:
-        """The epoch that its marker has at least, that of the group with the lowest."""
+        """The lowest epoch that its marker may have: the lowest of the groups' highest epochs."""
         return self._ascending[0][0]
 
     def add(self, key: OffsetCommitKey, producer_epoch: int) -> None:
-        """An offset waits, in the place of what waited under its key."""
+        """Add a pending offset; it replaces another one with the same key."""
         known = self.epochs.get(key)
         if known == producer_epoch:
             return
@@ -115,7 +115,7 @@ class OpenTransaction:
             self._drop_gone()
 
     def discard(self, key: OffsetCommitKey) -> None:
-        """It waits no more, if it did."""
+        """Remove a pending offset, if there is one."""
         producer_epoch = self.epochs.pop(key, None)
         if producer_epoch is None:
             return
@@ -143,9 +143,9 @@ class OpenTransaction:
 
 
 class OpenTransactions:
-    """All of one shard. A producer is in it as long as there is an offset that waits for it.
+    """The open transactions of one shard, in the order in which they began.
 
-    Transactions are in the order in which they began.
+    A producer has an entry while it has pending offsets.
     """
 
     __slots__ = ("_groups", "_producers")
@@ -168,7 +168,7 @@ class OpenTransactions:
         return f"OpenTransactions({self._producers})"
 
     def get(self, producer_id: ProducerId) -> OpenTransaction | None:
-        """The transaction of a producer."""
+        """The open transaction of a producer."""
         return self._producers.get(producer_id)
 
     def producers(self) -> Iterator[tuple[ProducerId, OpenTransaction]]:
@@ -176,23 +176,23 @@ class OpenTransactions:
         return iter(self._producers.items())
 
     def newest_first(self) -> Iterator[OpenTransaction]:
-        """Every open transaction."""
+        """Every open transaction, the newest first."""
         return reversed(self._producers.values())
 
     def unstable(self, group_id: GroupId) -> Collection[OffsetPlace]:
-        """The places of a group for which a marker is awaited; empty where there is none."""
+        """The partitions for which the group has pending offsets."""
         return self._groups.get(group_id, ())
 
     def producers_of(self, key: OffsetCommitKey) -> Collection[ProducerId]:
-        """The producers for whose markers an offset waits."""
+        """The producers with a pending offset of this key."""
         return self._groups.get(key.group, {}).get((key.topic, key.partition), ())
 
     def has_group(self, group_id: GroupId) -> bool:
-        """Whether the group has offsets that wait: it must not be removed, nor they expire."""
+        """Whether the group has pending offsets, which keep it and its offsets from expiring."""
         return group_id in self._groups
 
     def group_ids(self) -> KeysView[GroupId]:
-        """The groups that have offsets that wait."""
+        """The groups with pending offsets."""
         return self._groups.keys()
 
     # ------------------------------------------------------------- changed by replay alone
@@ -200,9 +200,9 @@ class OpenTransactions:
     def add(
         self, producer_id: ProducerId, producer_epoch: int, key: OffsetCommitKey, since_ms: int
     ) -> None:
-        """An offset waits; if it is the first of its transaction, that is open since then.
+        """Add a pending offset; the first one of a producer opens a transaction at ``since_ms``.
 
-        A record says since when.
+        A record has that time.
         """
         transaction = self._producers.get(producer_id)
         if transaction is None:
@@ -213,7 +213,7 @@ class OpenTransactions:
     def add_imported(
         self, producer_id: ProducerId, epochs_and_times: Mapping[OffsetCommitKey, tuple[int, int]]
     ) -> None:
-        """Offsets wait, each with its epoch and wall time: no record says since when."""
+        """Add the pending offsets of an import, each with its epoch and wall time in ms."""
         first_ms = min(time_ms for _, time_ms in epochs_and_times.values())
         transaction = self._producers[producer_id] = OpenTransaction(first_ms)
         for key, (producer_epoch, time_ms) in epochs_and_times.items():
@@ -233,7 +233,7 @@ class OpenTransactions:
         places.setdefault((key.topic, key.partition), set()).add(producer_id)
 
     def end(self, producer_id: ProducerId) -> Collection[OffsetCommitKey]:
-        """The producer's transaction is over. What waited for it."""
+        """End the producer's transaction; returns the keys of its pending offsets."""
         transaction = self._producers.pop(producer_id, None)
         if transaction is None:
             return ()
@@ -245,7 +245,7 @@ class OpenTransactions:
         return transaction.epochs.keys()
 
     def drop(self, key: OffsetCommitKey) -> None:
-        """A tombstone was written: nothing waits for this offset any more."""
+        """Remove the pending offsets of a key, of all producers: it was tombstoned."""
         places = self._groups.get(key.group)
         if places is None:
             return

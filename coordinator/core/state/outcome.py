@@ -1,4 +1,4 @@
-"""What handling a command comes to: records, an answer, effects. All of it data."""
+"""The outcome of a command, as data: records, a response, effects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from model.value import value
 
 @value
 class ComputeTarget:
-    """Compute a target for the group, answered with ``InstallTarget``.
+    """Compute a target for the group; the result is an ``InstallTarget`` command.
 
     Not before ``not_before_ms`` (wall; KIP-1263): until then the old target stays in force.
     """
@@ -35,14 +35,14 @@ class ComputeTarget:
 
 @value
 class ResolveRegexes:
-    """Find the topics of the group's patterns, answered with ``InstallRegexes``."""
+    """Resolve the group's regular expressions; the result is an ``InstallRegexes`` command."""
 
     group_id: GroupId
 
 
 @value
 class ArmRebalanceTimeout:
-    """Expire the member unless it has left ``member_epoch`` by then."""
+    """Expire the member after ``timeout_ms``, unless it has left ``member_epoch`` by then."""
 
     group_id: GroupId
     member_id: MemberId
@@ -52,7 +52,7 @@ class ArmRebalanceTimeout:
 
 @value
 class CancelRebalanceTimeout:
-    """The member has moved on."""
+    """Cancel the rebalance timeout: the member has acknowledged its revocation."""
 
     group_id: GroupId
     member_id: MemberId
@@ -67,7 +67,7 @@ class RefreshGroups:
 
 @value
 class ApplyGroupSettings:
-    """The settings of a group changed: obey them at once. Before, these were in force."""
+    """Apply changed group configs at once; the fields are the values before the change."""
 
     group_id: GroupId
     assignors_before: tuple[str, ...]
@@ -76,10 +76,10 @@ class ApplyGroupSettings:
 
 @value
 class ArmClassicDeadline:
-    """Send ``ExpireClassicDeadline`` in ``timeout_ms``, unless it is armed anew until then.
+    """Issue ``ExpireClassicDeadline`` in ``timeout_ms``, unless it is armed again until then.
 
-    ``member_id`` is empty for a deadline of the group. One that ``stays`` is left as it is where it
-    is armed already.
+    ``member_id`` is empty for a deadline of the group. With ``stays``, a deadline that is armed
+    already keeps its time.
     """
 
     group_id: GroupId
@@ -91,9 +91,9 @@ class ArmClassicDeadline:
 
 @value
 class BeginClassicSessions:
-    """These members of a group that changed its type speak the classic protocol from now on.
+    """Begin the sessions of members that use the classic protocol from now on (timeouts in ms).
 
-    Each has its session timeout, in ms, from now, and no other deadline.
+    Their group was converted, and their other deadlines are cancelled.
     """
 
     group_id: GroupId
@@ -102,10 +102,7 @@ class BeginClassicSessions:
 
 @value
 class RenewClassicSessions:
-    """These members of a classic group, which may be very many, were heard from now.
-
-    Each has its session timeout, in ms, from now.
-    """
+    """Renew the sessions of members of a classic group, which may be very many (timeouts in ms)."""
 
     group_id: GroupId
     sessions: tuple[tuple[MemberId, int], ...]
@@ -113,7 +110,7 @@ class RenewClassicSessions:
 
 @value
 class CancelClassicDeadline:
-    """There is nothing to wait for any more."""
+    """Cancel a deadline of a classic group or member."""
 
     group_id: GroupId
     deadline: ClassicDeadline
@@ -122,7 +119,7 @@ class CancelClassicDeadline:
 
 @value
 class NoteRebalance:
-    """A classic group begins a rebalance: why, for whoever reads the server's log."""
+    """A classic group begins a rebalance; ``reason`` is for the server's log."""
 
     group_id: GroupId
     generation: int
@@ -131,9 +128,9 @@ class NoteRebalance:
 
 @value
 class EndLocalRequest:
-    """A member's assignment is installed; or it failed, and the server computes one at once.
+    """End the request to a client-side assignor: installed, or failed and the server computes.
 
-    ``reason`` is one of ``Stats.assignor_failures_by_reason``, ``None`` where it is installed.
+    ``reason`` is one of ``Stats.assignor_failures_by_reason``, ``None`` if it was installed.
     """
 
     group_id: GroupId
@@ -144,7 +141,7 @@ class EndLocalRequest:
 
 @value
 class Wait:
-    """The answer comes with a later outcome, or with the releases of this one."""
+    """Park the response: a release of this outcome or of a later one has it."""
 
     member_id: MemberId
     phase: Phase
@@ -152,7 +149,7 @@ class Wait:
 
 @value
 class Release:
-    """Whoever waits for the answer to a member's join, or sync, gets it."""
+    """Send the response to the parked JoinGroup or SyncGroup of a member."""
 
     member_id: MemberId
     phase: Phase
@@ -177,19 +174,19 @@ Effect: TypeAlias = (
 
 @value
 class Outcome:
-    """``records``, then ``commits``, are to be replayed and written, ``effects`` carried out.
+    """The result of a command: what to replay and write, what to answer, what to carry out.
 
-    Or else there is a ``transaction`` to be replayed and written, and no records beside it.
-    ``prepared`` has some of the records with what they come to, made before. With ``last_offsets``
-    the group has no committed offset after the records: the command says so, for only the store
-    knows.
-    Either ``response`` is the answer, or ``then`` is a command to handle once the targets of
-    the batch are there, and its outcome has the answer. An error is the response where
-    something has changed all the same. With ``wait`` the answer is parked before the
-    ``releases`` are given. ``classic`` is the value that the classic group has from now on.
-    ``converted`` is what the first records come to where the group changes its type. With
-    ``slices`` nothing else is there yet: they come to the outcome, if the group is still as it was
-    at their beginning.
+    ``records``, then ``commits``, are replayed and written; or instead a ``transaction``, which has
+    no records beside it. ``side`` records are written in the same batch. ``prepared`` holds records
+    that were built and encoded ahead of time. ``last_offsets``: after the records the group has no
+    committed offsets (only the store knows, so the command says it).
+
+    Either ``response`` is the answer, or ``then`` is the continuation, a command to handle after
+    the targets of the batch are installed, whose outcome has the answer. ``response`` may be an
+    error although something changed. With ``wait`` the response is parked, before the ``releases``
+    are sent. ``classic`` is the new value of the classic group. ``converted`` is the group that
+    the first records of a conversion build. With ``slices`` everything else is still missing: they
+    produce the outcome, which is valid if the group has not changed in the meantime.
     """
 
     records: tuple[Record, ...] = ()
@@ -209,25 +206,25 @@ class Outcome:
 
     @property
     def writes(self) -> bool:
-        """Whether anything is to be written."""
+        """Whether the outcome writes anything."""
         return bool(self.records or self.commits or self.side or self.transaction is not None)
 
     @property
     def is_prepared(self) -> bool:
-        """Whether records of it were made in slices, before."""
+        """Whether some of its records were built ahead of time, in slices."""
         return self.prepared is not None or (
             self.converted is not None and bool(self.converted.blocks)
         )
 
     def with_side(self, side: tuple[SideRecord, ...]) -> Outcome:
-        """The same with these side records in the place of its own."""
+        """The same outcome with other side records."""
         return self if side == self.side else replace(self, side=side)
 
 
 def convert(steps: Steps[Outcome], weight: int) -> Outcome:
-    """What a conversion of a group comes to, or how it is come to in slices.
+    """The outcome of a conversion: computed now for a small group, as ``slices`` for a large one.
 
-    ``weight`` is that of its members, as ``coordinator.core.state.conversion`` weighs them.
+    ``weight`` is that of its members (``coordinator.core.state.conversion``).
     """
     is_small = weight <= conversion.AT_ONCE_MAX
     return run_at_once(steps) if is_small else Outcome(slices=steps)

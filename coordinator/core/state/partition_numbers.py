@@ -1,8 +1,8 @@
 """Dense numbers for the partitions of a group's topics.
 
-State that is kept for each partition lives in arrays indexed by these numbers. They never change
-while a member has one of the topic: a topic that grows gets a further range. Those of a topic that
-nobody has any more are given to others.
+State of each partition is in arrays indexed by these numbers. The numbers of a topic do not change
+while a member owns or targets one of its partitions: a topic that grows gets another range. The
+numbers of a topic that no member has any more are reused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model.log.records import AssignedTopicPartitions, TopicPartitions
 class NumberRange(NamedTuple):
     """Partitions ``first`` to ``first + size - 1`` of a topic have numbers from ``base`` on.
 
-    The topic is the one with index ``topic`` in ``PartitionNumbers.topics``.
+    ``topic`` is the index of the topic in ``PartitionNumbers.topics``.
     """
 
     first: int
@@ -31,9 +31,9 @@ class NumberRange(NamedTuple):
 
 
 class PartitionNumbers:
-    """Topic and partition to number, and back.
+    """Maps topic and partition to number, and back.
 
-    Ranges are few and groups may be many, so nothing is kept for each number.
+    It stores ranges only, nothing for each number: there may be many groups.
     """
 
     __slots__ = ("_bases", "_by_topic", "_count", "_gaps", "_ranges", "topic_indexes", "topics")
@@ -44,7 +44,7 @@ class PartitionNumbers:
         self._bases: list[int] = []
         """The first number of each range."""
         self._gaps: list[tuple[int, int]] = []
-        """Numbers that no topic has: the first, and how many."""
+        """Unused numbers: the first one, and their count."""
         self._count = 0
         self.topics: list[TopicId] = []
         self.topic_indexes: dict[TopicId, int] = {}
@@ -63,19 +63,19 @@ class PartitionNumbers:
         return self._by_topic.get(topic_id, [])
 
     def ensure(self, topic_id: TopicId, partitions: int) -> None:
-        """Give numbers to partitions 0 to ``partitions - 1`` that have none yet."""
+        """Number those of the partitions 0 to ``partitions - 1`` that have no number yet."""
         known = self.partitions(topic_id)
         if partitions <= known:
             return
         size = partitions - known
-        # Where a topic has more ranges, the later one has the higher numbers.
+        # The ranges of one topic must ascend, so only a new topic can use a gap.
         base = self._count if known else self._take_gap(size)
         self._add(topic_id, known, base, size)
 
     def _take_gap(self, size: int) -> int:
-        """The first of so many numbers in a row that no topic has.
+        """The first of ``size`` consecutive unused numbers.
 
-        A gap that is too small is passed over, until ``without_unused`` finds it again.
+        Gaps that are too small are dropped; ``without_unused`` finds them again.
         """
         while self._gaps:
             base, room = self._gaps.pop()
@@ -98,9 +98,9 @@ class PartitionNumbers:
         self._count = max(self._count, base + size)
 
     def without_unused(self, used: npt.NDArray[np.bool_]) -> PartitionNumbers:
-        """The same without the topics of which no number is used.
+        """A copy without the topics that have no used number; ``self`` if there are none.
 
-        These stay as they are, for whoever still reads by them.
+        This object stays unchanged for its other readers.
         """
         if not self._ranges:
             return self
@@ -120,15 +120,15 @@ class PartitionNumbers:
         return self._ranges[bisect_right(self._bases, number) - 1]
 
     def topic_index(self, number: int) -> int:
-        """The index in ``topics`` of the topic that a number stands for."""
+        """The index in ``topics`` of the topic of a number."""
         return self._range_of(number).topic
 
     def topic_indexes_of(self, numbers: Sequence[int]) -> set[int]:
-        """The indexes in ``topics`` of the topics that these numbers (ascending) stand for."""
+        """The indexes in ``topics`` of the topics of these ascending numbers."""
         return {own.topic for own, _, _ in self._runs(numbers)}
 
     def _runs(self, numbers: Sequence[int]) -> Iterator[tuple[NumberRange, int, int]]:
-        """Of which range ascending numbers are, from which of them on and up to which."""
+        """Split ascending numbers by range: the range, and the slice of ``numbers`` in it."""
         begin = 0
         while begin < len(numbers):
             own = self._range_of(numbers[begin])
@@ -152,10 +152,10 @@ class PartitionNumbers:
         raise KeyError(partition)
 
     def known_numbers(self, topic_partitions: Iterable[TopicPartitions]) -> set[int]:
-        """The numbers of those partitions that have one; others are nobody's and left out."""
+        """The numbers of these partitions; partitions without a number have no owner: skip them."""
         numbers: set[int] = set()
         by_topic = self._by_topic
-        # A client may name very many topics that are nobody's here.
+        # A client may name very many topics that no member has.
         for topic in [topic for topic in topic_partitions if topic.topic_id in by_topic]:
             limit = self.partitions(topic.topic_id)
             known = [p for p in topic.partitions if 0 <= p < limit]

@@ -1,8 +1,8 @@
-"""Records of a target that are made before it is installed, a slice at a time.
+"""Records of a target that are built in slices before the target is installed.
 
-They are made of the group as it was; what has changed by the time of the install is made anew
-there, so that an install comes to the same records with them and without. All of them become
-state at once, in ``replay_prepared_target``, and are in one batch.
+They are built from an earlier state of the group. The install rebuilds those that are outdated, so
+it writes the same records with and without preparation. All of them are replayed at once, by
+``replay_prepared_target``, and written in one batch.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ Slots = npt.NDArray[np.int32]
 
 @dataclass(slots=True, eq=False)
 class MadeRecord:
-    """A record of type 7 with what it comes to.
+    """A target assignment record (type 7) with data prepared for its replay and its encoding.
 
-    ``numbers`` are those of its partitions in ``given``, ascending, ``None`` where some have none
-    yet.
-    ``encoded`` is its key and value in the log, where somebody has made them.
+    ``numbers`` are the ascending numbers of its partitions in ``given``; ``None`` if some have no
+    number yet. ``encoded`` is its key and value in the log format, if already encoded.
     """
 
     member: Member
@@ -40,7 +39,7 @@ class MadeRecord:
 
 @dataclass(slots=True, eq=False)
 class PreparedTarget:
-    """``new`` has, for each partition of the problem, its slot as the records have it."""
+    """The prepared records; ``new`` has the slot of each partition of the problem in them."""
 
     new: Slots
     by_slot: dict[int, MadeRecord] = field(default_factory=dict)
@@ -48,12 +47,12 @@ class PreparedTarget:
     """By the identity of the record."""
 
     def add(self, made: MadeRecord) -> None:
-        """One more."""
+        """Add a record."""
         self.by_slot[made.member.slot] = made
         self.by_record[id(made.record)] = made
 
     def find(self, group: ConsumerGroup, slots: list[int], new: Slots) -> dict[int, Record]:
-        """The records that still are what these slots get."""
+        """The prepared records of these slots that are still valid for the target ``new``."""
         stale = set(self.new[self.new != new].tolist()) | set(new[self.new != new].tolist())
         found = {}
         for slot in slots:
@@ -66,7 +65,7 @@ class PreparedTarget:
 def make_numbers(
     numbers: PartitionNumbers, topics: tuple[TopicPartitions, ...]
 ) -> array[int] | None:
-    """The numbers of these partitions, ascending; ``None`` where some have none."""
+    """The ascending numbers of these partitions; ``None`` if some have none."""
     given: list[int] = []
     for topic in topics:
         if not topic.partitions or topic.partitions[-1] >= numbers.partitions(topic.topic_id):
@@ -79,7 +78,7 @@ def make_numbers(
 def select_made(
     prepared: PreparedTarget, group: ConsumerGroup, records: tuple[Record, ...]
 ) -> Iterator[tuple[Record, MadeRecord | None]]:
-    """Each record, with what was made of it, if that can be used at once for all."""
+    """Each record, with its prepared data if that is still valid."""
     known = prepared.by_record
     for record in records:
         made = known.get(id(record))

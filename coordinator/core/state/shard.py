@@ -1,4 +1,4 @@
-"""The state of one shard: the groups of one log partition, and what they are handled against."""
+"""The state of one shard: the groups of one log partition, and the inputs of their commands."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from model.topics import TopicImage
 
 @dataclass(slots=True)
 class GroupState:
-    """What the records of one log partition say. Changed by ``coordinator.core.replay`` alone.
+    """The state derived from one log partition. Only ``coordinator.core.replay`` modifies it.
 
-    A start replays the same records and comes to the same state. ``offset_groups`` are the ids of
-    groups that have committed offsets; the offsets themselves are in the store and are read when
-    asked for. ``classic_groups`` are as their last records say.
+    Loading replays the same records and arrives at the same state. ``offset_groups`` are the ids of
+    groups that have committed offsets; the offsets themselves are in the store and read on demand.
+    ``classic_groups`` are as of their last records.
     """
 
     consumer_groups: dict[GroupId, ConsumerGroup] = field(default_factory=dict)
@@ -35,19 +35,19 @@ class GroupState:
     producer_groups: dict[ProducerId, dict[GroupId, ProducerGroupValue]] = field(
         default_factory=dict
     )
-    """What is known of a producer by what it said in each group since its last marker."""
+    """The state of a producer in each group, from its offset commits since its last marker."""
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class SoftState:
-    """What is known of groups beside their records; the shell's, and gone after a restart.
+    """State that is not derived from records; the runtime owns it, and a restart loses it.
 
-    ``live_classic_groups`` are classic groups as they are since their last record. The shell puts
-    in what an outcome says; the next record of the group takes it out again. ``local_requests``
-    are assignments that members are to compute. ``being_deleted`` are groups that lose very many
-    offsets, batch by batch, and then go: to whoever asks they are there until then.
-    ``topic_hashes`` is the cache of ``compute_metadata_hash``.
+    ``live_classic_groups`` are the classic groups that have changed since their last record: the
+    runtime installs the value of an outcome, and the next record of the group removes it.
+    ``local_requests`` are the assignments that members are asked to compute. ``being_deleted`` are
+    groups whose very many offsets are being deleted batch by batch; until the end they count as
+    existing. ``topic_hashes`` is the cache of ``compute_metadata_hash``.
     """
 
     live_classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
@@ -58,24 +58,24 @@ class SoftState:
 
 @dataclass(slots=True)
 class Shard:
-    """What commands are handled against. ``image`` is replaced by the runtime.
+    """The input of command handlers. The runtime replaces ``image``.
 
-    ``state`` is what records say, and replay's alone. Whoever else wants to know it reads it
-    here: these are the same objects, by types that have no changes, so that a handler that
-    changes one is refused by the type checker, and a read costs no more than one attribute.
+    Only replay may use ``state``. Everybody else reads the attributes here: the same objects by
+    read-only types, so that the type checker rejects a handler that modifies them, and a read costs
+    one attribute access.
     """
 
     partition: LogPartition
     settings: CoordinatorSettings
     image: TopicImage
     group_settings: Mapping[GroupId, CoordinatorSettings] = field(default_factory=dict)
-    """What is in force for groups that have settings of their own; the catalogue's."""
+    """The effective settings of groups that have group configs; the catalogue owns them."""
     soft: SoftState = field(default_factory=SoftState)
     state: GroupState = field(default_factory=GroupState)
 
     consumer_groups: Mapping[GroupId, ConsumerGroup] = field(init=False, repr=False, compare=False)
     classic_groups: Mapping[GroupId, ClassicGroup] = field(init=False, repr=False, compare=False)
-    """As their records say; ``classic_group`` is how they are now."""
+    """As of their last records; ``classic_group`` has the current value."""
     foreign_groups: Mapping[GroupId, ForeignGroup] = field(init=False, repr=False, compare=False)
     offset_groups: Set[GroupId] = field(init=False, repr=False, compare=False)
     open_transactions: OpenTransactions = field(init=False, repr=False, compare=False)
@@ -99,7 +99,7 @@ class Shard:
         self.groups_by_topic = state.groups_by_topic
 
     def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
-        """The settings that are in force for a group."""
+        """The effective settings of a group: its group configs over those of the server."""
         return self.group_settings.get(group_id, self.settings)
 
     def classic_group(self, group_id: GroupId) -> ClassicGroup | None:
@@ -108,23 +108,23 @@ class Shard:
         return self.classic_groups.get(group_id) if live is None else live
 
     def all_classic_groups(self) -> Mapping[GroupId, ClassicGroup]:
-        """All of them, as they are now."""
+        """All classic groups, as they are now."""
         return {**self.classic_groups, **self.soft.live_classic_groups}
 
     def has_consumer(self, group_id: GroupId, member_id: MemberId) -> bool:
-        """Whether it is a member of a consumer group, and not a static one that is away."""
+        """Whether it is a member of a consumer group, other than a static one that has left."""
         group = self.consumer_groups.get(group_id)
         member = None if group is None else group.member(member_id)
         return member is not None and member.member_epoch >= 0
 
     def has_simple_group(self, group_id: GroupId) -> bool:
-        """Whether there are offsets for that id, committed or waiting for a marker."""
+        """Whether the group has offsets, committed or pending in a transaction."""
         return group_id in self.offset_groups or self.open_transactions.has_group(group_id)
 
     def has_other_group(self, group_id: GroupId) -> bool:
-        """Whether there is a group of that id which is no consumer group.
+        """Whether a group with that id exists that is not a consumer group.
 
-        A group that only has offsets is a classic group.
+        A group that only has offsets counts as a classic group.
         """
         return (
             group_id in self.classic_groups

@@ -1,4 +1,4 @@
-"""Work that stops after each slice of it, so that its caller can do other things in between."""
+"""Work in slices: a generator that pauses after each one, so that the caller can do other work."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
-"""Stops after each slice, and returns what it comes to."""
+"""Yields after each slice, and returns the result."""
 
 
 def run_at_once(steps: Steps[T]) -> T:
-    """All slices without a pause."""
+    """Run all slices without a pause, and return the result."""
     while True:
         try:
             next(steps)
@@ -24,9 +24,9 @@ def run_at_once(steps: Steps[T]) -> T:
 def take_slices(
     items: Iterable[T], size: int, weigh: Callable[[T], int] | None = None
 ) -> Iterator[list[T]]:
-    """The items in parts of ``size``, after each of which the caller is to stop.
+    """Split the items into slices of ``size``, after each of which the caller pauses.
 
-    ``weigh`` says as how many an item counts; each as one without it.
+    ``weigh`` gives the weight of an item; without it each item weighs 1.
     """
     part: list[T] = []
     left = size

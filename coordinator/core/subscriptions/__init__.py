@@ -1,1 +1,1 @@
-"""Regular expressions of subscriptions: their cost, their matches, and changes of them."""
+"""Regular expressions in subscriptions: their cost, the topics they match, and their changes."""

@@ -1,8 +1,8 @@
-"""What a change of patterns comes to in a group: tombstones, epochs, and what must be resolved.
+"""Changes of regular expressions in a group: tombstones, epoch bumps, and new resolutions.
 
-A pattern is resolved apart from the heartbeat that brings it: the member gets the topics of its
-pattern once ``InstallRegexes`` has written them (record 16). Until then it subscribes to what it
-names, and to nothing more.
+A regular expression is resolved asynchronously to the heartbeat that brings it: the member is
+subscribed to its topics once ``InstallRegexes`` has written them (record type 16), and only to its
+topic names until then.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from model.value import value
 
 @value
 class RegexChange:
-    """A member's change of pattern.
+    """A member's change of regular expression.
 
-    ``bumps``: the group needs an epoch for it now, for what the member subscribes to is known.
-    ``resolves``: the pattern is new to the group, and it is to be found what it stands for.
+    ``bumps``: the group epoch must be bumped now, because the new subscription is known.
+    ``resolves``: the expression is new to the group and must be resolved.
     """
 
     records: tuple[Record, ...] = ()
@@ -46,7 +46,10 @@ def compute_regex_change(
     old: ConsumerGroupMemberMetadataValue | None,
     new: ConsumerGroupMemberMetadataValue,
 ) -> RegexChange:
-    """What it means that a member says ``new`` of itself. Raises what row C9 says."""
+    """The consequences of a change of metadata from ``old`` to ``new``.
+
+    Raises ``InvalidRegularExpression`` (row C9 of tests/scenarios/README.md).
+    """
     before, after = regex_of(old), regex_of(new)
     if before == after:
         return _NO_CHANGE
@@ -55,7 +58,7 @@ def compute_regex_change(
     if before and counts.get(before) == 1:
         records.append(_tombstone(group_id, before))
     if not after:
-        # Without an epoch the topics of the pattern would stay assigned (KAFKA-19899).
+        # Without a bump the topics of the expression would stay assigned (KAFKA-19899).
         return RegexChange(tuple(records), True, True)
     if after not in counts:
         check_regex(after, shard.settings.group_regex_max_bytes)
@@ -64,9 +67,10 @@ def compute_regex_change(
 
 
 def _is_late(group: ConsumerGroup, before: str) -> bool:
-    """Whether a target may be under way that gives a member what it has its old pattern for.
+    """Whether a target in computation may use the member's old expression.
 
-    Of that target it gets nothing, and with no epoch after it nobody else would.
+    The member would not get these partitions any more, and without another epoch no other member
+    would either.
     """
     return before in group.resolved_regexes and group.target_epoch < group.group_epoch
 
@@ -74,7 +78,7 @@ def _is_late(group: ConsumerGroup, before: str) -> bool:
 def compute_regex_tombstones(
     group: ConsumerGroup, leaving: Iterable[ConsumerGroupMemberMetadataValue | None]
 ) -> list[Record]:
-    """The patterns that nobody has any more when these members have gone."""
+    """The tombstones of the expressions that no member uses once these members have left."""
     if not group.regexes:
         return []
     counts = Counter(regex_of(metadata) for metadata in leaving)
@@ -83,7 +87,7 @@ def compute_regex_tombstones(
 
 
 def compute_all_regex_tombstones(group: ConsumerGroup) -> list[Record]:
-    """What removes every pattern of a group, those of nobody too."""
+    """The tombstones of all resolved expressions of a group, used or not."""
     return [_tombstone(group.group_id, regex) for regex in group.resolved_regexes]
 
 
@@ -96,7 +100,7 @@ def compute_names_after(
     old: Sequence[ConsumerGroupMemberMetadataValue | None],
     new: Sequence[ConsumerGroupMemberMetadataValue],
 ) -> set[TopicName]:
-    """The names that a group subscribes to once members say ``new`` instead of ``old``."""
+    """The topics that a group subscribes to once ``new`` replaces ``old`` metadata of members."""
     names = Counter(group.subscribed_names if group is not None else {})
     regexes = Counter(group.regexes if group is not None else {})
     for metadata in old:

@@ -1,7 +1,7 @@
-"""What a pattern costs, before it is compiled: about the steps of its program.
+"""An estimate of a regular expression's cost before compilation: about the size of its program.
 
-It is not parsed as RE2 does, which is what costs: what is read otherwise here is at most estimated
-wrongly, and the size of the program is bounded as well.
+This is not RE2's parser, which is the expensive part. A misread expression only makes the estimate
+wrong, and the size of the compiled program is bounded as well.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 PATTERN_COST_MAX: Final = 10_000
-"""More is refused as too large. 4,096 bytes of names are less, and 400 of ``.*name.*``."""
+"""A greater cost is refused as too large. 4,096 bytes of names cost less, and so do 400
+alternatives ``.*name.*``."""
 
 _ANY_COST: Final = 10
 _CLASS_COST: Final = 10
@@ -32,7 +33,7 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=512)
 def compute_pattern_cost(regex: str) -> int:
-    """Linear in the pattern. Repetitions cost what they repeat as often as it may come."""
+    """The estimated cost, in linear time. A repetition costs its operand times its maximum."""
     around: list[int] = []
     total = last = 0
     for token in _TOKEN.finditer(regex):

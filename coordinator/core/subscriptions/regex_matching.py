@@ -1,9 +1,9 @@
-"""Patterns of ``subscribed_topic_regex``: RE2, by KIP-848's contract, and matched in full.
+"""Matching of ``SubscribedTopicRegex``: RE2 syntax, as KIP-848 requires, and full matches.
 
-RE2 takes time linear in the name, whatever the pattern, and a program is bounded in size. But
-compiling some thousand bytes may take most of a second, and matching one name a millisecond: what a
-pattern costs is estimated before it is compiled, and what is matched at a time is counted in it.
-Kafka uses RE2/J, which is the same language.
+RE2 matches in time linear in the name for any expression, and bounds the size of programs. Still,
+compiling some thousand bytes may take most of a second, and matching one name a millisecond. So the
+cost of an expression is estimated before it is compiled, and limits how many names are matched at a
+time. Kafka uses RE2/J, which accepts the same syntax.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from model.errors import InvalidRegularExpression
 from model.ids import TopicName
 
 PROGRAM_MAX_BYTES = 768 * 1024
-"""Of a compiled pattern and the automata that are made of it."""
+"""The most memory of a compiled expression and its automata."""
 
 SMALL_PROGRAM_MAX_BYTES = 64 * 1024
-"""The same of one that costs no more than ``SMALL_COST``, as nearly all do."""
+"""The same for an expression that costs at most ``SMALL_COST``, as nearly all do."""
 
 SMALL_COST = 256
 
 KEPT_PROGRAMS_MAX_BYTES = 32 * 1024 * 1024
-"""Of all compiled patterns of either size that are kept."""
+"""The most memory of all cached expressions of either size."""
 
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
@@ -40,11 +40,14 @@ _DESCRIPTIONS = {
     "invalid named capture group": "invalid named capture",
     "pattern too large - compile failed": "it is too large",
 }
-"""RE2's words, and those of RE2/J that clients of Kafka know."""
+"""RE2's error messages, and the corresponding ones of RE2/J, which Kafka's clients know."""
 
 
 def check_regex(regex: str, max_bytes: int) -> None:
-    """Row C9. Raises ``InvalidRegularExpression`` with Kafka's words."""
+    """Raise ``InvalidRegularExpression``, with Kafka's message, for an invalid one.
+
+    Row C9 of tests/scenarios/README.md.
+    """
     if len(regex) > max_bytes or len(regex.encode()) > max_bytes:
         raise InvalidRegularExpression(f"SubscribedTopicRegex is longer than {max_bytes} bytes.")
     try:
@@ -56,9 +59,9 @@ def check_regex(regex: str, max_bytes: int) -> None:
 
 
 def compute_matches(regex: str, names: Iterable[TopicName]) -> frozenset[TopicName]:
-    """The names that the pattern matches from end to end.
+    """The names that the expression matches as a whole.
 
-    A pattern that is none matches nothing: a log may bring one that somebody else had accepted.
+    An invalid expression matches nothing: an imported log may have one that Kafka accepted.
     """
     try:
         fullmatch = _find_program(regex).fullmatch
@@ -68,7 +71,7 @@ def compute_matches(regex: str, names: Iterable[TopicName]) -> frozenset[TopicNa
 
 
 def _find_program(regex: str) -> Any:
-    """The compiled pattern. Raises ``re2.error``."""
+    """The compiled expression. Raises ``re2.error``."""
     cost = compute_pattern_cost(regex)
     if cost > PATTERN_COST_MAX:
         raise re2.error("pattern too large - compile failed")

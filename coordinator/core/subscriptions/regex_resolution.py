@@ -1,7 +1,8 @@
-"""What the patterns of a group stand for: the question, and the answer made into records.
+"""Installation of resolved regular expressions.
 
-The names are matched elsewhere and that may take its time; patterns that nobody has any more when
-the answer comes are left out (Kafka's ``handleRegularExpressionsResult`` does so).
+The runtime matches the topic names asynchronously. As in Kafka's
+``handleRegularExpressionsResult``, results for expressions that no member uses any more are
+dropped.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from model.topics import TopicImage
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstallRegexes:
-    """The answer to ``ResolveRegexes``: the topics of each pattern.
+    """The result of ``ResolveRegexes``: the topics of each regular expression.
 
-    ``version`` is that of the topics in which they were looked for, ``timestamp_ms`` (wall) when.
-    ``topic_hashes`` are of those topics, as ``compute_metadata_hash`` keeps them: with very many
-    topics they take longer than all the rest.
+    ``version`` and ``timestamp_ms`` (wall) are those of the resolution: the version of the topic
+    image, and its time. ``topic_hashes`` are the hashes of the matched topics for the cache of
+    ``compute_metadata_hash``: with very many topics they take longer than everything else.
     """
 
     group_id: GroupId
@@ -45,9 +46,9 @@ class InstallRegexes:
 
 
 def handle_install_regexes(shard: Shard, command: InstallRegexes) -> Outcome:
-    """A record for each pattern, and a new group epoch if that changes what members get.
+    """Write the topics of each expression, and bump the group epoch if subscriptions change.
 
-    Where all patterns stand for what they stood for already, nothing is written.
+    Writes nothing if no expression has other topics than before.
     """
     group = shard.consumer_groups.get(command.group_id)
     if group is None:
@@ -77,7 +78,7 @@ def _record(command: InstallRegexes, regex: str, topics: frozenset[TopicName]) -
 
 
 def _orphan_tombstones(group: ConsumerGroup) -> list[Record]:
-    """Patterns that a log brought although nobody has them."""
+    """The tombstones of expressions from an imported log that no member uses."""
     return [
         Record(ConsumerGroupRegularExpressionKey(group.group_id, regex), None)
         for regex in group.resolved_regexes
@@ -113,12 +114,12 @@ def _needs_epoch(
 
 
 def _existing(image: TopicImage, topics: frozenset[TopicName]) -> set[TopicName]:
-    """That a topic is gone has had its epoch: the metadata hash changed."""
+    """The topics that exist; a deletion changes the metadata hash and so has its own bump."""
     return {topic for topic in topics if topic in image.by_name}
 
 
 def _has_stale_target(shard: Shard, group: ConsumerGroup, regex: str) -> bool:
-    """Whether the target still gives to members with this pattern what they had before it."""
+    """Whether a member with this expression has target partitions it no longer subscribes to."""
     for member in group.members():
         if member.target and regex_of(member.metadata) == regex:
             subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)

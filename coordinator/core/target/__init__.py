@@ -1,1 +1,1 @@
-"""The target assignment: the question to the assignor, and its answer as records."""
+"""The target assignment: the assignor's input, and its result as records."""

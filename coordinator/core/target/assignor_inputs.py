@@ -1,4 +1,4 @@
-"""What assignors are told beside owners and subscriptions: racks, weights, pins."""
+"""Inputs of assignors besides owners and subscriptions: racks, weights, pins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compute_needs(assignor: str) -> tuple[bool, bool]:
 def compute_racks(
     members: Sequence[Member], topics: Sequence[Topic], starts: Starts
 ) -> Racks | None:
-    """``None`` where no member says where it is, or no topic where its replicas are."""
+    """The racks of members and replicas; ``None`` if no member or no topic has any."""
     names = [_rack_of(member) for member in members]
     if not any(names) or not any(topic.racks for topic in topics):
         return None
@@ -53,7 +53,7 @@ def _rack_of(member: Member) -> str:
 def compute_weights(
     configs: AssignorConfigs, topics: Sequence[Topic], starts: Starts
 ) -> Weights | None:
-    """``None`` where nothing was said: then every partition weighs the same."""
+    """The weights of the partitions; ``None`` if none is configured: all weigh the same."""
     if not configs.weights:
         return None
     weight = np.ones(int(starts[-1]))
@@ -68,7 +68,7 @@ def compute_weights(
 def compute_rules(
     configs: AssignorConfigs, members: Sequence[Member], topics: Sequence[Topic], starts: Starts
 ) -> Rules:
-    """Pins to instances that are not in the group, or of topics that are not there, wait."""
+    """The rules from the group configs; pins of missing instances or topics have no effect."""
     pinned = None
     if configs.pins:
         pinned = np.full(int(starts[-1]), NOBODY, np.int32)

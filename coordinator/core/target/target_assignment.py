@@ -1,7 +1,7 @@
-"""The target assignment: the question to the assignor, and its answer.
+"""The target assignment: the problem for the assignor, and its result.
 
-The assignor may run elsewhere and take its time; what it answers is installed at the epoch that it
-was computed for, less what has gone since.
+The assignor may run asynchronously. Its result is installed at the epoch it was computed for, less
+the members and topics that are gone by then.
 """
 
 from __future__ import annotations
@@ -38,15 +38,14 @@ _BY_MEMBER_ID = attrgetter("member_id")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetProblem:
-    """A problem for an assignor, with the names of what it numbers.
+    """An assignor's problem, with the ids of the members and topics that it numbers.
 
-    ``topics`` are in the order of the problem; ``slots`` and ``member_ids`` are of its members.
-    ``index_of`` has the place of each topic in them.
-    ``old`` has, for each partition, the slot that the target in force gives it to; ``outside`` are
-    slots to which it gives partitions that are not in the problem (any more). ``revision``
-    is the group's: with another one, slots and ``old`` are to be read again. ``instance_ids`` are
-    of static members, in whose place another may stand by then. ``group`` is only to be known
-    again: there may be another of its id when the answer comes.
+    ``topics``, ``slots`` and ``member_ids`` are in the order of the problem; ``index_of`` maps
+    topic ids to indexes in ``topics``. ``old`` has the slot of each partition in the current
+    target; ``outside`` are slots with partitions in the current target that are not in the problem
+    (any more). ``revision`` is that of the group: if it has changed, slots and ``old`` must be
+    computed again. ``instance_ids`` are those of static members, which may be replaced in the
+    meantime. ``group`` is for an identity check: another group may have its id by then.
     """
 
     group: ConsumerGroup
@@ -70,10 +69,10 @@ class TargetProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstallTarget:
-    """The answer to ``ComputeTarget``: for each partition of the problem a member, or -1.
+    """The result of ``ComputeTarget``: the index of a member for each partition, or -1.
 
-    ``changed`` are the partitions that the target in force gives to another slot.
-    ``moves_left``: how many partitions a move budget has held up.
+    ``changed`` are the partitions with another slot in the current target. ``moves_left`` is the
+    number of moves that the move budget postponed.
     """
 
     problem: TargetProblem
@@ -81,7 +80,7 @@ class InstallTarget:
     changed: Indexes
     moves_left: int = 0
     prepared: PreparedTarget | None = None
-    """Its records, as far as they were made before."""
+    """The records that were built ahead of time, if any."""
 
     @property
     def group_id(self) -> GroupId:
@@ -91,25 +90,25 @@ class InstallTarget:
 def compute_install(
     problem: TargetProblem, target: npt.NDArray[np.int32], moves_left: int = 0
 ) -> InstallTarget:
-    """The answer with what it changes: the one look at all of it, wherever it was computed."""
+    """The result with its changed partitions: the only full scan of a result."""
     changed = np.flatnonzero(give_slots(problem.slots, target) != problem.old)
     return InstallTarget(problem, target, changed, moves_left)
 
 
 def compute_preferred_assignor(shard: Shard, group: ConsumerGroup) -> str:
-    """What most members prefer, of those that name one; else the first that is configured."""
+    """The server-side assignor that most members prefer; the first configured if none does."""
     return compute_preferred_of(shard.settings_of(group.group_id).group_consumer_assignors, group)
 
 
 def compute_preferred_of(configured: tuple[str, ...], group: ConsumerGroup) -> str:
-    """``compute_preferred_assignor`` where these are configured."""
+    """``compute_preferred_assignor`` for this list of configured assignors."""
     counts = group.server_assignors
     known = [name for name in configured if name in counts]
     return max(known, key=lambda name: counts[name]) if known else configured[0]
 
 
 def find_target_problem(shard: Shard, group_id: GroupId) -> TargetProblem | None:
-    """The problem of a group now; ``None`` where it needs no target (any more)."""
+    """The current problem of a group; ``None`` if it does not need a target (any more)."""
     group = shard.consumer_groups.get(group_id)
     if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
         return None
@@ -117,7 +116,7 @@ def find_target_problem(shard: Shard, group_id: GroupId) -> TargetProblem | None
 
 
 def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
-    """The problem at the group's epoch: its members, its topics that exist."""
+    """The problem at the current group epoch: all members, and the subscribed existing topics."""
     image = shard.image
     topics = tuple(
         image.by_name[name]
@@ -160,7 +159,7 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
 
 
 def compute_ordered_members(group: ConsumerGroup) -> list[Member]:
-    """The members in the order in which assignors number them, whenever each of them came."""
+    """The members in the order in which assignors number them, independent of when they joined."""
     members = list(group.members())
     if not group.static_members:
         members.sort(key=_BY_MEMBER_ID)
@@ -179,7 +178,7 @@ def _compute_rank(member: Member) -> tuple[bool, str]:
 def compute_slots_of(
     group: ConsumerGroup, topics: tuple[Topic, ...], starts: npt.NDArray[np.int64]
 ) -> Slots:
-    """For each partition of these topics, the slot that the target gives it to, or -1."""
+    """The slot of each partition of these topics in the current target, or -1."""
     slots = np.full(int(starts[-1]), NOBODY, np.int32)
     target = np.frombuffer(group.target, np.int32) if len(group.target) else slots
     for topic, start in zip(topics, starts, strict=False):
@@ -211,9 +210,9 @@ def _subscriptions(
 
 
 def is_subscribed_by_all(group: ConsumerGroup, name: TopicName) -> bool:
-    """Whether all members name the topic, or all have a pattern that it is of.
+    """Whether all members subscribe to the topic, either all by name or all by one expression.
 
-    ``False`` is no more than a guess where some do the one and some the other.
+    ``False`` may be wrong if some subscribe by name and others by expression.
     """
     everybody = group.member_count
     if group.subscribed_names.get(name, 0) == everybody:
@@ -225,14 +224,14 @@ def is_subscribed_by_all(group: ConsumerGroup, name: TopicName) -> bool:
 
 
 def is_assigned_otherwise(assignor: str, before: AssignorConfigs, configs: AssignorConfigs) -> bool:
-    """Whether the assignor would be asked something else. A budget alone moves nothing."""
+    """Whether the change affects the assignor's input. A move budget alone does not."""
     changed = before.pins != configs.pins or before.co_partition != configs.co_partition
     weighs = (before.weights, before.skew_limit) != (configs.weights, configs.skew_limit)
     return changed or (weighs and compute_needs(assignor)[1])
 
 
 def give_slots(slots: Slots, members: npt.NDArray[np.int32]) -> Slots:
-    """The slot of each of these members; nobody's for nobody."""
+    """The slots of these member indexes; ``NOBODY`` stays ``NOBODY``."""
     return np.where(members == NOBODY, np.int32(NOBODY), slots[members])
 
 
@@ -245,7 +244,7 @@ def _instance_ids(members: list[Member]) -> dict[MemberId, InstanceId]:
 
 
 def find_outside(group: ConsumerGroup, old: Slots) -> frozenset[int]:
-    """Slots whose target in force has partitions that are not in the problem any more."""
+    """Slots that have partitions in the current target that are not in the problem."""
     if not len(group.target):
         return frozenset()
     target = np.frombuffer(group.target, np.int32)

@@ -1,6 +1,7 @@
-"""A target made into records, for the members whose target changes, and the new assignment epoch.
+"""Installation of a target: the records of changed members, and the new assignment epoch.
 
-What the assignor was asked may be of before: members and topics that have gone since get nothing.
+The result may be based on an older state of the group: members and topics that are gone since are
+left out.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ SlotsAt: TypeAlias = Callable[[Indexes | slice], Slots]
 
 EVERYTHING = slice(None)
 FEW = 8
-"""Where not more than one in so many members is affected, only what they have is looked at."""
+"""If at most one in this many members is affected, only their partitions are examined."""
 
 
 def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Outcome:
-    """Records for the members whose target changed, and the new assignment epoch.
+    """Write the changed target assignments and the new assignment epoch.
 
-    Does nothing where the group has gone, is empty, or has a target as new as this. Where another
-    group has its id by now, that one gets a target of its own.
+    Does nothing if the group is gone or empty, or its target is not older than this one. If another
+    group has the id by now, requests a target for that group.
     """
     problem = command.problem
     group = shard.consumer_groups.get(problem.group_id)
@@ -73,7 +74,7 @@ def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Out
 
 
 def prepare_target(shard: Shard, command: InstallTarget) -> Preparation | None:
-    """The beginning of an install in slices; ``None`` for one that does nothing as things are."""
+    """Begin to prepare an install in slices; ``None`` if the group is gone or empty."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not group.member_count:
         return None
@@ -81,9 +82,9 @@ def prepare_target(shard: Shard, command: InstallTarget) -> Preparation | None:
 
 
 class Preparation:
-    """Makes the records of an install, slice by slice, while the group goes on.
+    """Builds the records of an install in slices, while the group keeps changing.
 
-    ``left`` is how many slots are still to be looked at.
+    ``left`` is the number of slots still to be examined.
     """
 
     def __init__(self, shard: Shard, group: ConsumerGroup, command: InstallTarget) -> None:
@@ -97,13 +98,13 @@ class Preparation:
 
     @property
     def prepared(self) -> PreparedTarget:
-        """What was made."""
+        """The records built so far."""
         if self._prepared is None:
             self._prepared = PreparedTarget(self._change.slots_at(EVERYTHING))
         return self._prepared
 
     def prepare(self, count: int) -> list[MadeRecord]:
-        """Make the records of so many more slots, where their members are there still."""
+        """Build the records of the next ``count`` slots whose members still are in the group."""
         self.left = max(0, self.left - count)
         made = [one for one in islice(self._made, count) if one is not None]
         for one in made:
@@ -123,10 +124,10 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Change:
-    """What a target changes: ``slots`` are those that get something else than before.
+    """The changes of a target: ``slots`` are those whose target assignment may change.
 
-    ``slots_at`` has the slots of these partitions, or of all of them. All that ``slots`` get is
-    ``among`` these partitions.
+    ``slots_at`` returns the slots of some or all partitions in the new target. The new assignments
+    of ``slots`` all are ``among`` these partitions.
     """
 
     problem: TargetProblem
@@ -171,7 +172,7 @@ def _slots_now(group: ConsumerGroup, problem: TargetProblem) -> Slots:
 
 
 def _find_now(group: ConsumerGroup, problem: TargetProblem, member_id: MemberId) -> Member | None:
-    """The member, or the one that took its place: that costs no epoch, so no other target comes."""
+    """The member or its replacement, which bumped no epoch, so that no other target follows."""
     member = group.member(member_id)
     if member is None:
         instance_id = problem.instance_ids.get(member_id)
@@ -182,7 +183,7 @@ def _find_now(group: ConsumerGroup, problem: TargetProblem, member_id: MemberId)
 def _drop_what_has_gone(
     shard: Shard, group: ConsumerGroup, problem: TargetProblem, new: Slots
 ) -> None:
-    """Take out topics that were deleted and topics that their new owner unsubscribed from."""
+    """Unassign deleted topics, and topics that the new owner no longer subscribes to."""
     topics, by_id = problem.topics, shard.image.by_id
     count = len(topics)
     topic_of = np.repeat(np.arange(count), np.diff(problem.problem.topic_start))
@@ -191,7 +192,7 @@ def _drop_what_has_gone(
     is_for_all = (is_subscribed_by_all(group, topic.name) for topic in topics)
     is_for_some = ~np.fromiter(is_for_all, np.bool_, count)
     left = np.flatnonzero((new != NOBODY) & is_for_some[topic_of])
-    # Each topic of each owner once: a topic may have very many partitions, a group many topics.
+    # Check each (topic, owner) pair once: topics may have very many partitions.
     size = len(group.slots)
     owned, places = np.unique(topic_of[left] * size + new[left], return_inverse=True)
     names: dict[int, Set[TopicName]] = {}
@@ -203,7 +204,7 @@ def _drop_what_has_gone(
 
 
 def _names_of(group: ConsumerGroup, slot: int, known: dict[int, Set[TopicName]]) -> Set[TopicName]:
-    """What the member of a slot subscribes to: it may be very much, and is asked for as often."""
+    """The topics of a member, cached: there may be very many, and each is looked up."""
     found = known.get(slot)
     if found is None:
         member = group.slots[slot]
@@ -227,7 +228,7 @@ def _member_records(
 
 
 def _find_in_force(group: ConsumerGroup, problem: TargetProblem, slots: set[int]) -> Indexes:
-    """The partitions of the problem that the target in force gives to these slots."""
+    """The partitions of the problem that these slots have in the current target."""
     found: list[int] = []
     starts = problem.problem.topic_start
     for slot in slots:
@@ -242,9 +243,9 @@ def _find_in_force(group: ConsumerGroup, problem: TargetProblem, slots: set[int]
 
 
 def _indexes_of(change: _Change, slots: list[int]) -> tuple[Indexes, list[tuple[int, int]]]:
-    """The partitions of the problem that these slots get, and where each one's begin and end."""
+    """The partitions that these slots get, grouped by slot, with the bounds of each group."""
     owners = change.slots_at(change.among)
-    is_affected = np.zeros(slots[-1] + 2, np.bool_)  # The last one is nobody's, and all others'.
+    is_affected = np.zeros(slots[-1] + 2, np.bool_)  # The last is for NOBODY and greater slots.
     is_affected[slots] = True
     found = np.flatnonzero(is_affected[np.minimum(owners, slots[-1] + 1)])
     owners = owners[found]
@@ -255,7 +256,7 @@ def _indexes_of(change: _Change, slots: list[int]) -> tuple[Indexes, list[tuple[
 
 
 def _topics_of(change: _Change, slots: list[int]) -> Iterator[tuple[TopicPartitions, ...]]:
-    """For each slot what it gets, by topic. One look at all of them: slots are many."""
+    """The new assignment of each slot, by topic. All slots in one pass: there may be many."""
     if not slots:
         return
     topics, starts = change.problem.topics, change.problem.problem.topic_start

@@ -1,4 +1,4 @@
-"""Targets that a move budget cuts into steps: when the next one begins, and with what."""
+"""Targets that a move budget splits into steps: when the next step begins."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from muster.assignors.legality import find_legal
 
 @value
 class ContinueMoves:
-    """A move budget held partitions up: let more of them go, once all members have followed."""
+    """Begin the next step of a move budget, once all members have reconciled to the last one."""
 
     group_id: GroupId
 
 
 def handle_continue_moves(shard: Shard, command: ContinueMoves) -> Outcome:
-    """A new group epoch, for the next step; nothing while members still follow the last one."""
+    """Bump the group epoch for the next step, unless members still reconcile to the last one."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not has_followed(group):
         return Outcome(response=Done())
@@ -31,7 +31,7 @@ def handle_continue_moves(shard: Shard, command: ContinueMoves) -> Outcome:
 
 
 def has_followed(group: ConsumerGroup) -> bool:
-    """Whether the target is that of the group's epoch, and all members are at it."""
+    """Whether the target is that of the group epoch, and all members have reconciled to it."""
     return (
         group.member_count > 0
         and group.target_epoch == group.group_epoch
@@ -40,7 +40,7 @@ def has_followed(group: ConsumerGroup) -> bool:
 
 
 def is_target_reached(group: ConsumerGroup) -> bool:
-    """Whether all whom the target in force names are at it, be it that of an earlier epoch."""
+    """Whether all members in the current target, of whatever epoch, have reconciled to it."""
     return all(
         member.target is None or member.is_reconciled_to(group.target_epoch)
         for member in group.members()
@@ -48,6 +48,6 @@ def is_target_reached(group: ConsumerGroup) -> bool:
 
 
 def is_another_step(problem: TargetProblem, answer: InstallTarget) -> bool:
-    """Whether the answer takes anything from a live member."""
+    """Whether the result moves a partition away from a member that may keep it."""
     owner = problem.problem.owner
     return bool((find_legal(problem.problem, owner) & (answer.target != owner)).any())

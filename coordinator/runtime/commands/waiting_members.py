@@ -67,7 +67,7 @@ class WaitingMembers:
         older = self._waiting.get(key)
         self._waiting[key] = reply
         if older is not None:
-            error = RebalanceInProgress("The member has asked again since.")
+            error = RebalanceInProgress("A newer request of the member replaced this one.")
             self._answer((group_id,), older, error)
 
     def _release(self, group_id: GroupId, releases: tuple[Release, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A classic group is what Kafka's loader makes of its record."""
+"""A classic group loads from its record as in Kafka."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_subscriptions_that_cannot_be_known(subscription: bytes, fields: dict[st
 
 
 def test_a_group_that_is_not_stable_shows_no_protocol() -> None:
-    """Trigger: an Empty group whose last record still names a protocol."""
+    """Trigger: the last record of an Empty group still names a protocol."""
     shard = Shard(LogPartition(0), CoordinatorSettings(), TopicImage())
     replay(shard, Record(GroupMetadataKey(G), make_value()))
     described = describe_classic_group(shard, G)

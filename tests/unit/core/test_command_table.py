@@ -1,4 +1,4 @@
-"""Every command that there is has a row, and one only; what has a handler is of a shard."""
+"""Every command has exactly one row; commands with a handler belong to a shard."""
 
 from __future__ import annotations
 

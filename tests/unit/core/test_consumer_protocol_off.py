@@ -1,4 +1,4 @@
-"""Row C1: with the consumer protocol switched off its members are refused and its groups kept."""
+"""Row C1: if the consumer protocol is disabled, its members are refused and its groups kept."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Share and streams groups: their state from their records, in any order, under any compaction."""
+"""Share and streams groups: state from records in any order and compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs that other coordinators had, each by what triggered it (KAFKA numbers where there are)."""
+"""Known bugs of other coordinators, each by its trigger (with its KAFKA issue, if any)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUT_OF_LINE = CoordinatorSettings(assignor_inline_budget_ms=0)
 
 
 def holders(server: VirtualServer) -> dict[str, set[int]]:
-    """Who holds which partitions of foo, assigned or to be revoked."""
+    """The owners of foo's partitions, assigned or pending revocation."""
     group = server.group("g")
     topic = server.topic("foo")
     return {
@@ -29,7 +29,7 @@ def holders(server: VirtualServer) -> dict[str, set[int]]:
 
 
 def revoking(partitions: int = 2) -> VirtualServer:
-    """a@2 has to give foo-1 (and 3, ...) up to b@3, which waits."""
+    """a@2 must revoke foo-1 (and 3, ...), for which b@3 waits."""
     server = VirtualServer({"foo": partitions})
     server.join("g", "a", ["foo"])
     server.join("g", "b", ["foo"])
@@ -54,7 +54,7 @@ def test_a_partition_given_back_before_its_revocation_was_acknowledged_has_one_o
 
 
 def test_an_acknowledgement_in_the_step_that_installs_a_target_counts() -> None:
-    """KAFKA-16249: the target was new, so what the member had said of itself was not looked at."""
+    """KAFKA-16249: with a new target the owned partitions of the heartbeat were ignored."""
     server = revoking()
     joining = server.submit(server.join_command("g", "c", ["foo"]))
     acknowledging = server.submit(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
@@ -65,7 +65,7 @@ def test_an_acknowledgement_in_the_step_that_installs_a_target_counts() -> None:
 
 
 def test_a_newer_target_does_not_begin_the_rebalance_timeout_anew() -> None:
-    """KAFKA-16249: each target did, and a member that never revoked was never removed."""
+    """KAFKA-16249: each target restarted it, so a member that never revoked was never removed."""
     server = VirtualServer({"foo": 4})
     server.join("g", "a", ["foo"], timeout_ms=10_000)
     for number in range(6):
@@ -76,7 +76,7 @@ def test_a_newer_target_does_not_begin_the_rebalance_timeout_anew() -> None:
 
 
 def test_a_subscription_that_flips_does_not_begin_the_rebalance_timeout_anew() -> None:
-    """Trigger: the member revokes more with every heartbeat, and acknowledges nothing."""
+    """Trigger: each heartbeat revokes more, and the member acknowledges nothing."""
     server = VirtualServer({"foo": 2, "bar": 2, "baz": 2})
     names = ["foo", "bar", "baz"]
     server.join("g", "a", names, timeout_ms=10_000)
@@ -111,7 +111,7 @@ def test_a_newer_target_is_not_delivered_before_the_revocation_is_acknowledged()
 
 
 def test_what_is_in_the_members_own_revocation_is_not_owned_by_another() -> None:
-    """KAFKA-19449: given back with the acknowledgement, it took one more heartbeat."""
+    """KAFKA-19449: assigned again at the acknowledgement, it took one more heartbeat."""
     server = revoking()
     server.leave("g", "b")
     answer = server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
@@ -120,7 +120,7 @@ def test_what_is_in_the_members_own_revocation_is_not_owned_by_another() -> None
 
 @pytest.mark.parametrize("epoch", [1, 9])
 def test_a_fenced_member_can_rejoin_with_its_own_id(epoch: int) -> None:
-    """KAFKA-19233: epoch 0 was below the one that the server knew, and was fenced for ever."""
+    """KAFKA-19233: epoch 0 was below the known epoch, so the member was fenced for ever."""
     server = revoking()
     assert error_name(server.ask(server.heartbeat("g", "a", epoch))) == "FENCED_MEMBER_EPOCH"
     joined = server.join("g", "a", ["foo"])
@@ -156,7 +156,7 @@ def test_a_commit_with_an_epoch_above_the_members_is_stale_too() -> None:
 
 
 def test_heartbeats_while_a_target_is_late_raise_no_epoch_and_write_nothing() -> None:
-    """Trigger (KAFKA-20272): the target lags behind the group epoch, and a member comes often."""
+    """Trigger (KAFKA-20272): heartbeats come often while the target is behind the group epoch."""
     server = VirtualServer({"foo": 2}, settings=OUT_OF_LINE)
     server.join("g", "a", ["foo"])
     server.beat(server.heartbeat("g", "a", 1, owned={}))
@@ -182,7 +182,7 @@ def test_heartbeats_within_the_assignment_interval_raise_no_epoch() -> None:
 
 
 def test_a_topic_change_that_a_heartbeat_overtakes_is_not_forgotten() -> None:
-    """Trigger: the topic comes while a sync is in flight, and heartbeats go on."""
+    """Trigger: a topic is created while a sync is in flight, and heartbeats continue."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo", "later"])
     server.scheduler.blocking_ms = lambda: 50
@@ -202,7 +202,7 @@ def test_a_topic_change_that_a_heartbeat_overtakes_is_not_forgotten() -> None:
 
 
 def test_a_target_never_changes_without_an_epoch() -> None:
-    """Trigger: the client dropped what it did not know, and was never told again."""
+    """Trigger: the client dropped partitions that it did not know, and never got them again."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     seen: dict[int, tuple[int, ...]] = {}
@@ -225,7 +225,7 @@ def test_a_subscription_in_another_order_is_the_same() -> None:
 
 
 def test_the_rebalance_timeout_that_counts_is_the_one_that_was_said_last() -> None:
-    """Trigger: the member says a new one with the heartbeat that is told to revoke."""
+    """Trigger: the heartbeat whose response asks to revoke brings a new rebalance timeout."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"], timeout_ms=60_000)
     server.join("g", "b", ["foo"])
@@ -248,7 +248,7 @@ def test_a_member_without_subscriptions_gets_nothing_and_breaks_nothing(assignor
 
 
 def test_a_balanced_group_is_left_as_it_is() -> None:
-    """KAFKA-18688: who got the partition that was left over depended on the order of iteration."""
+    """KAFKA-18688: the owner of the remainder depended on the iteration order."""
     server = VirtualServer({"foo": 5})
     commands = [server.join_command("g", f"m{number}", ["foo"]) for number in range(4)]
     pending = [server.submit(command) for command in commands]
@@ -267,7 +267,7 @@ def test_a_balanced_group_is_left_as_it_is() -> None:
 
 
 def test_a_join_whose_answer_was_lost_leaves_no_ghost() -> None:
-    """KAFKA-17116 (KIP-1082): the client made its id, and joins again with it."""
+    """KAFKA-17116 (KIP-1082): the client generates its member id, and rejoins with it."""
     server = VirtualServer({"foo": 2})
     first = server.join("g", "a", ["foo"])
     second = server.join("g", "a", ["foo"])
@@ -276,14 +276,14 @@ def test_a_join_whose_answer_was_lost_leaves_no_ghost() -> None:
 
 
 def test_an_epoch_below_0_joins_nobody() -> None:
-    """KAFKA-19335: a client that was left at -1 by two late answers."""
+    """KAFKA-19335: two late responses left the client at epoch -1."""
     server = VirtualServer({"foo": 2})
     assert error_name(server.ask(server.heartbeat("g", "a", -1, sub=["foo"]))) == "INVALID_REQUEST"
     assert not list(server.runtime.groups())
 
 
 def test_all_members_gone_raises_the_group_epoch_alone() -> None:
-    """KAFKA-20442: an empty group waits for no target, and the next member gets one."""
+    """KAFKA-20442: an empty group has no pending target; the next member gets one."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     server.advance(60_000)
@@ -293,7 +293,7 @@ def test_all_members_gone_raises_the_group_epoch_alone() -> None:
 
 
 def test_a_member_that_left_and_still_speaks_is_unknown_and_may_join_again() -> None:
-    """Trigger: the answer to a heartbeat comes while the client leaves, and is dropped."""
+    """Trigger: the response to a heartbeat arrives while the client leaves, and is dropped."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     server.join("g", "b", ["foo"])
@@ -308,7 +308,7 @@ def test_a_member_that_left_and_still_speaks_is_unknown_and_may_join_again() -> 
 
 
 def test_who_leaves_while_it_must_revoke_may_join_again() -> None:
-    """Trigger: librdkafka left without having given up, and its next join was refused for good."""
+    """Trigger: librdkafka left before it had revoked, and its next join was refused for ever."""
     server = revoking()
     server.leave("g", "a")
     joined = server.join("g", "a", ["foo"])
@@ -319,10 +319,10 @@ def test_who_leaves_while_it_must_revoke_may_join_again() -> None:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_rebalance_timeout_below_0_passes_at_once(restarts: bool) -> None:
-    """Bug: it was never armed, and who heartbeats on kept the partitions of others for good.
+    """Bug: it was never armed, and a member that kept its session kept its partitions.
 
-    The doors refuse it; an imported log may have it. After a restart it is not known what leases
-    members have: nobody is put out before the longest has ended.
+    Requests with it are refused, but an imported log may have it. After a restart the leases of
+    members are not known: no member is removed before the longest has ended.
     """
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"], timeout_ms=-2)

@@ -1,4 +1,4 @@
-"""Bugs that other coordinators had with offsets and transactions, each by what triggered it."""
+"""Known bugs of other coordinators in offsets and transactions, each by its trigger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HIGHEST_PRODUCER_EPOCH = 32_767
 def commit_in_transaction(
     server: VirtualServer, offsets: dict[int, tuple[int, str]], producer_epoch: int = 0
 ) -> list[ErrorCode]:
-    """Partition of foo -> (offset, metadata); the error of each."""
+    """Commit partitions of foo, {partition: (offset, metadata)}; the error of each."""
     partitions = make_offset_columns(
         (partition, offset, -1, metadata) for partition, (offset, metadata) in offsets.items()
     )
@@ -53,7 +53,7 @@ def fetch_stable(server: VirtualServer, *partitions: int) -> list[tuple[int, Err
 
 
 def test_what_is_refused_in_a_transaction_does_not_wait_for_its_marker() -> None:
-    """KAFKA-16371: one partition's metadata was too large, and it was unstable for ever."""
+    """KAFKA-16371: the metadata of one partition was too large, and it stayed unstable for ever."""
     server = VirtualServer({"foo": 2})
     errors = commit_in_transaction(server, {0: (5, ""), 1: (6, "m" * 4_097)})
     assert errors == [ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE]
@@ -66,7 +66,7 @@ def test_what_is_refused_in_a_transaction_does_not_wait_for_its_marker() -> None
 
 
 def test_what_a_commit_was_checked_against_is_what_it_is_written_against() -> None:
-    """KAFKA-15784: the member went between the check and the write."""
+    """KAFKA-15784: the member left between check and write."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     offsets = make_offset_columns([(0, 5, -1, "")])
@@ -87,7 +87,7 @@ def test_what_a_commit_was_checked_against_is_what_it_is_written_against() -> No
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_marker_that_comes_again_is_answered_as_before(committed: bool) -> None:
-    """KAFKA-19999 and others: its epoch was not above the last, or nothing was open any more."""
+    """KAFKA-19999 and others: its epoch was not above the last, or no transaction was open."""
     server = VirtualServer({"foo": 2})
     commit_in_transaction(server, {0: (5, "")})
     for _ in range(3):
@@ -98,7 +98,7 @@ def test_a_marker_that_comes_again_is_answered_as_before(committed: bool) -> Non
 
 
 def test_the_highest_producer_epoch_is_one_as_any() -> None:
-    """KAFKA-19367: it was raised past its end, and was negative."""
+    """KAFKA-19367: the epoch overflowed and became negative."""
     server = VirtualServer({"foo": 2})
     highest = HIGHEST_PRODUCER_EPOCH
     assert commit_in_transaction(server, {0: (5, "")}, highest) == [ErrorCode.NONE]
@@ -109,7 +109,7 @@ def test_the_highest_producer_epoch_is_one_as_any() -> None:
 
 
 def test_nothing_times_out_while_the_disk_is_slow() -> None:
-    """KAFKA-17267: a timeout came as an error that ends the client. Answers wait instead."""
+    """KAFKA-17267: a timeout was an error that is fatal to the client. Responses wait instead."""
     server = VirtualServer({"foo": 2})
     server.scheduler.blocking_ms = lambda: 60_000
     command = server.commit_command("g", "", None, "foo", {0: 5})
@@ -123,7 +123,7 @@ def test_nothing_times_out_while_the_disk_is_slow() -> None:
 
 
 def test_commits_take_effect_in_the_order_in_which_they_came() -> None:
-    """Trigger: commits in flight together, some in one write and some in the next."""
+    """Trigger: concurrent commits, some in one write and some in the next."""
     server = VirtualServer({"foo": 1})
     server.scheduler.blocking_ms = lambda: 3
     pending = []

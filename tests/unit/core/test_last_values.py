@@ -1,5 +1,6 @@
-"""The last generation and epoch that there are, and a record that is too large: nobody's process
-ends for them. A log that was imported may have the first two."""
+"""The last generation, the last epoch, and a record that is too large do not end the process.
+
+An imported log may have the first two."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_after_the_last_epoch_nobody_joins_and_who_is_there_may_go() -> None:
     replay(shard, Record(ConsumerGroupTargetAssignmentMetadataKey(G), value))
     answer = server.ask(server.join_command("g", "b", ["foo"]))
     assert isinstance(answer, UnknownServerError)
-    assert "has to be deleted" in str(answer)
+    assert "delete the group" in str(answer)
     server.leave("g", "a")
     assert server.group("g").member_count == 0
     assert not server.failures
@@ -83,7 +84,7 @@ def test_after_the_last_epoch_nobody_joins_and_who_is_there_may_go() -> None:
 def test_a_record_that_is_too_large_is_refused_before_anything_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Bug: it was in memory when the writer could not encode it, and the process ended."""
+    """Bug: it was replayed before the writer failed to encode it, and the process ended."""
     monkeypatch.setattr(classic_group, "RECORD_MAX_BYTES", 1_000)
     server = make_server()
     joined = join(server)

@@ -1,4 +1,4 @@
-"""Ids that become keys of the log fit into them."""
+"""Ids that become record keys respect the size limit of keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 @pytest.mark.parametrize("group", ["g" * 40_000, "ü" * 20_000])
 def test_a_group_id_of_too_many_bytes_is_refused(group: str) -> None:
-    """Trigger: counted in characters it was short enough; a key has 32,767 bytes at most."""
+    """Trigger: it is short enough in characters, but a key has at most 32,767 bytes."""
     server = VirtualServer({"foo": 1})
     assert error_name(server.ask(server.join_command(group, "a", ["foo"]))) == "INVALID_GROUP_ID"
     commit = server.commit_command(group, "", None, "foo", {0: 1})
@@ -39,7 +39,7 @@ def test_a_member_id_of_too_many_bytes_is_refused(member: str) -> None:
 def test_a_subscription_of_too_many_topics_is_refused_before_it_is_decoded(
     said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five million of them held the loop for seconds, in one request of a classic member."""
+    """Five million of them in one JoinGroup blocked the event loop for seconds."""
 
     def make(count: int) -> bytes:
         topics = tuple(f"t{number}" for number in range(count))

@@ -1,4 +1,4 @@
-"""Deadlines as data: buckets, what replaces what, and time that stands still with the process."""
+"""Deadlines as data: buckets, replacement, and the clock that stops during stalls."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ACTS = st.lists(
 def test_every_deadline_falls_when_it_is_due_and_not_a_millisecond_later(
     acts: list[tuple[Any, ...]],
 ) -> None:
-    """Bug: it fell with its bucket, up to 100 ms late. The shell looks when it is told to."""
+    """Bug: it expired with its bucket, up to 100 ms late."""
     timeout_ms, now_ms = 420, 1_000
     liveness = Liveness(timeout_ms)
     sessions: dict[str, int] = {}
@@ -93,7 +93,7 @@ def test_every_deadline_falls_when_it_is_due_and_not_a_millisecond_later(
 
 
 def test_members_that_are_heard_from_cost_one_look_in_a_session() -> None:
-    """However exact deadlines are: a bucket is looked at, and a member goes to a later one."""
+    """Although deadlines are exact: members move from bucket to bucket."""
     liveness = Liveness(45_000)
     entries = [liveness.heard(G, MemberId(f"m{n}"), 0) for n in range(LOOKS_MAX)]
     ticks = 0
@@ -144,7 +144,7 @@ def test_many_in_one_bucket_come_in_the_order_in_which_they_were_entered() -> No
 
 
 def test_both_deadlines_of_a_member_may_be_in_one_bucket() -> None:
-    """Trigger: the bucket then has the member twice, and its session is looked at once only."""
+    """Trigger: the bucket has the member twice, and its session is examined once only."""
     liveness = Liveness(TIMEOUT_MS)
     liveness.heard(G, A, 0)
     liveness.arm_rebalance(G, A, 7, TIMEOUT_MS, 0)
@@ -212,7 +212,7 @@ def test_less_than_the_resolution_of_timers_is_no_stall() -> None:
 
 
 def come_late(liveness: Liveness, at_ms: int, late_ms: int) -> int:
-    """How much of it is forgiven."""
+    """How much of the stall is forgiven."""
     before_ms = liveness.stalls.stalled_ms
     liveness.stalls.expect(at_ms)
     assert liveness.stalls.catch_up(at_ms + late_ms) == late_ms
@@ -240,7 +240,7 @@ def test_what_comes_late_all_the_time_is_forgiven_for_a_part_of_it() -> None:
 
 
 def test_whoever_comes_first_after_a_stall_notes_it() -> None:
-    """Trigger: a request is read before the tick, and its session must run from then."""
+    """Trigger: a request is read before the timer fires, and its session starts then."""
     liveness = Liveness(TIMEOUT_MS)
     entry = liveness.heard(G, A, 0)
     liveness.stalls.expect(1_000)
@@ -283,7 +283,7 @@ def test_a_shorter_timeout_holds_however_late_the_next_sign_comes() -> None:
 
 
 def test_a_sign_in_the_millisecond_of_the_last_one_is_one() -> None:
-    """Starved of CPU the clock stands nearly still: the member would go on for the old timeout."""
+    """Starved of CPU the clock barely moves: the member would keep the old timeout."""
     liveness = Liveness(10_000)
     entry = liveness.heard(G, A, 5_000)
     liveness.set_session_timeout(G, 1_000, 5_000)
@@ -312,7 +312,7 @@ def test_a_lease_is_kept_as_long_as_it_was_promised() -> None:
 
 
 def leased(liveness: Liveness, now_ms: int = 0) -> None:
-    """The member ``a`` on a stream, which was told its session timeout then."""
+    """The member ``a`` on a stream, with its session timeout sent at this time."""
     entry = liveness.heard(G, A, now_ms)
     assert liveness.note_lease(entry)
 
@@ -327,7 +327,7 @@ def test_a_timeout_that_was_told_is_kept_though_nothing_renewed_it_since() -> No
 
 
 def test_no_rebalance_timeout_ends_a_lease() -> None:
-    """Until then the member believes that it owns what others are waiting for."""
+    """Until then the member assumes that it owns partitions for which others wait."""
     liveness = Liveness(TIMEOUT_MS)
     leased(liveness)
     liveness.arm_rebalance(G, A, 7, 200, 0)
@@ -345,7 +345,7 @@ def test_who_must_go_is_renewed_no_more() -> None:
     assert due(liveness, 300) == []
     assert not liveness.renew_lease(entry, 400)
     assert not liveness.note_lease(entry)
-    # A heartbeat that does not say that it has stopped puts nothing off.
+    # A heartbeat without an acknowledgement does not extend the deadline.
     liveness.heard(G, A, 1_200)
     assert due(liveness, 1_200) == []
     (command,) = liveness.due(1_400)
@@ -372,7 +372,7 @@ def test_a_member_without_a_lease_is_put_out_by_the_rebalance_timeout() -> None:
 
 
 def test_a_session_that_ends_in_vain_leaves_the_rebalance_timeout() -> None:
-    """Bug: a member that was heard from again, and gave nothing up, stayed for ever."""
+    """Bug: a member that sent heartbeats without revoking stayed for ever."""
     for is_heard_first in (False, True):
         liveness = Liveness(TIMEOUT_MS)
         liveness.heard(G, A, 0)
@@ -404,7 +404,7 @@ def test_a_session_that_ends_leaves_nothing_for_who_joins_again() -> None:
 
 
 def test_a_rebalance_timeout_that_passes_in_vain_replaces_no_later_one() -> None:
-    """Bug: the refusal came when the member had to leave another epoch, and that was forgotten."""
+    """Bug: the refusal dropped the rebalance deadline of another epoch, armed in the meantime."""
     liveness = Liveness(TIMEOUT_MS)
     liveness.heard(G, A, 0)
     liveness.arm_rebalance(G, A, 7, 200, 0)
@@ -432,9 +432,9 @@ def test_who_must_go_must_still_when_it_could_not_be_put_out() -> None:
 
 
 def test_leases_from_before_the_start_are_waited_for() -> None:
-    """They are as long as the longest timeout that the group had, and nobody knows who holds one.
+    """They are as long as the group's longest timeout, and it is not known who holds one.
 
-    Also of a member that has been heard from: the answer to it may be lost.
+    This includes members that were heard from: the response may be lost.
     """
     liveness = Liveness(TIMEOUT_MS)
     liveness.set_session_timeout(G, 200, 0)
@@ -464,7 +464,7 @@ def test_leases_from_before_the_start_are_waited_for() -> None:
 def test_no_deadline_comes_before_the_lease_has_ended(
     rebalance_ms: int, steps: list[tuple[int, str]]
 ) -> None:
-    """The client's belief: so long as it was told, since the last renewal that was granted."""
+    """The client's lease: the timeout it was sent, from the last granted renewal on."""
     liveness = Liveness(TIMEOUT_MS)
     leased(liveness)
     told_ms, now_ms = TIMEOUT_MS, 0
@@ -491,7 +491,7 @@ ONE = MemberId("one")
 
 
 def test_who_has_gone_is_forgotten_in_a_minute_though_its_timeouts_are_of_days() -> None:
-    """Bug: deadlines of members that had left stayed until they would have been due."""
+    """Bug: deadlines of members that had left were kept until they were due."""
     liveness = Liveness(45_000)
     for number in range(100):
         member_id, now_ms = MemberId(f"m{number}"), number * 100

@@ -1,4 +1,4 @@
-"""What members of classic groups say of their protocols is bounded, of each and of a group."""
+"""The protocols of classic members are bounded, per member and per group."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SETTINGS = CoordinatorSettings(
 
 
 class Members:
-    """A server, and joins of a name that say so many bytes."""
+    """A server, with joins whose protocols have a given size."""
 
     def __init__(self, settings: CoordinatorSettings = SETTINGS) -> None:
         self.server = VirtualServer({"foo": 1}, settings=settings)
 
     def join(self, name: str, *sizes: int, instance: str | None = None) -> str | None:
-        """Its error; ``None`` where it is taken, and may wait for others."""
+        """The error of a join; ``None`` if it is accepted or parked."""
         known = MemberId(name) if name in self.known() else None
         command = JoinGroup(
             CALLER,
@@ -54,7 +54,7 @@ class Members:
         return error_name(pending.answer)
 
     def known(self) -> dict[str, int]:
-        """Bytes of each member; the group's count is their sum."""
+        """The sizes of the members' protocols; the group's size must be their sum."""
         group = self.server.runtime._shard_of(G).classic_group(G)
         if group is None:
             return {}

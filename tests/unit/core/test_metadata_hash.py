@@ -1,4 +1,4 @@
-"""The metadata hash and the log partition of a group id, against what Kafka computed."""
+"""The metadata hash and the log partition of a group id equal Kafka's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_hash_of_min_value_counts_as_zero() -> None:
 
 
 def test_racks_that_are_said_later_make_another_hash() -> None:
-    """Also where the number of partitions stays, and for partitions of which no rack is known."""
+    """Also with an unchanged number of partitions, and for partitions without known racks."""
     plain = Topic(TopicName("t"), TopicId(bytes(15) + b"\1"), 3)
     cache: TopicHashes = {}
 

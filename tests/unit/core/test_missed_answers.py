@@ -1,4 +1,4 @@
-"""A client whose connection broke may have missed an answer, and does not always ask again."""
+"""A client whose connection broke may have missed a response, and may not ask again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.virtual.server import VirtualServer
 
 
 def missed() -> VirtualServer:
-    """a@4 owns foo-0 and foo-2. That it was given the others it never heard, and c gets them."""
+    """a@4 owns foo-0 and foo-2. It never learned of the others, and c gets them."""
     server = VirtualServer({"foo": 4, "bar": 1})
     server.join("g", "a", ["foo"])
     server.beat(server.heartbeat("g", "a", 2, owned={"foo": range(4)}))
@@ -29,7 +29,7 @@ def missed() -> VirtualServer:
 
 
 def by_another_connection(server: VirtualServer) -> ConsumerGroupHeartbeatResponse:
-    """a says no more than that it is alive."""
+    """A heartbeat of a without any change."""
     return server.beat(replace(server.heartbeat("g", "a", 4), wants_assignment=True))
 
 
@@ -40,7 +40,7 @@ def state_of(server: VirtualServer) -> MemberState:
 
 
 def test_what_a_member_may_not_know_that_it_has_is_told_before_it_is_to_give_it_up() -> None:
-    """Bug: told what it owned, it had nothing to acknowledge, and its rebalance timeout passed."""
+    """Bug: it got what it owned already, acknowledged nothing, and was removed by timeout."""
     server = missed()
     told = by_another_connection(server)
     assert server.names(told.assignment) == {"foo": (0, 1, 2, 3)}

@@ -1,4 +1,4 @@
-"""Whether an answer says what the member may not know: a door holds back the others."""
+"""Whether a response has a change the member may not know; other heartbeats can be parked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.virtual.server import VirtualServer
 
 
 def settled() -> VirtualServer:
-    """a@2 holds all of foo."""
+    """a@2 owns all partitions of foo."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0, 1)}))
@@ -34,7 +34,7 @@ def test_a_heartbeat_that_repeats_what_is_known_is_none() -> None:
 
 
 def test_a_member_that_may_have_missed_an_answer_is_told_again_what_to_give_up() -> None:
-    """Bug: it said no more than that it was alive, and others waited for its rebalance timeout."""
+    """Bug: its heartbeats had no owned partitions, and others waited for its rebalance timeout."""
     server = settled()
     server.join("g", "b", ["foo"])
     missed = server.beat(server.heartbeat("g", "a", 2))
@@ -47,7 +47,7 @@ def test_a_member_that_may_have_missed_an_answer_is_told_again_what_to_give_up()
 
 
 def test_an_assignment_that_the_member_does_not_own_yet_is_news() -> None:
-    """Trigger: the answer that brought it was lost, and the member says everything again."""
+    """Trigger: the response that brought it was lost, and the member sends a full heartbeat."""
     server = settled()
     assert server.beat(
         server.heartbeat("g", "a", 2, sub=["foo"], timeout_ms=60_000, owned={"foo": (0,)})
@@ -55,12 +55,12 @@ def test_an_assignment_that_the_member_does_not_own_yet_is_news() -> None:
 
 
 def test_two_heartbeats_of_one_batch_both_bring_the_assignment_as_news() -> None:
-    """Trigger: the second is answered after the first has moved the member."""
+    """Trigger: the second heartbeat is answered after the first has moved the member."""
     server = settled()
     server.join("g", "b", ["foo"])
     server.beat(server.heartbeat("g", "a", 2))
     server.beat(server.heartbeat("g", "a", 2, owned={"foo": (0,)}))
-    # b waits for foo-1, which is free now, at the epoch that it has: the target for c takes time.
+    # b waits for foo-1, which is free at its current epoch: the target for c is still computed.
     never_quick(server.runtime)
     server.scheduler.computing_ms = lambda: 100
     joining = server.submit(server.join_command("g", "c", ["foo"]))
@@ -73,7 +73,7 @@ def test_two_heartbeats_of_one_batch_both_bring_the_assignment_as_news() -> None
 
 
 def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free() -> None:
-    """Bug: a heartbeat brought nothing, there was news at once, and so on until the next target."""
+    """Bug: a heartbeat brought nothing, but a change was pending again, until the next target."""
     server = VirtualServer({"foo": 4, "bar": 4})
     server.join("g", "a", ["foo"])
     server.join("g", "d", ["bar"])
@@ -93,14 +93,14 @@ def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free
     server.advance(100)
     assert not server.beat(server.heartbeat("g", "b", 4)).news
     assert told == []
-    # What the member said itself ended the watch.
+    # The member's own heartbeat ended the watch.
     server.runtime.watch(group.group_id, MemberId("b"), lambda: told.append("b"))
     server.advance(1_000)
     assert told == ["b"]
 
 
 def test_a_topic_that_is_gone_is_news_for_a_member_that_waits_for_partitions() -> None:
-    """Bug: its heartbeat took the partitions away, but a session that waited never asked."""
+    """Bug: a heartbeat would revoke the partitions, but a watching session never sent one."""
     core = CoreDriver()
     core.create_topic("foo", 2)
     core.create_topic("bar", 1)
@@ -121,7 +121,7 @@ def test_a_topic_that_is_gone_is_news_for_a_member_that_waits_for_partitions() -
 
 
 def test_what_a_topic_that_went_takes_is_news_for_who_waits_for_a_pattern() -> None:
-    """Bug: a heartbeat would have taken it, and a member that is told changes was not told."""
+    """Bug: a heartbeat would have revoked it, but the watched member was not notified."""
     core = CoreDriver()
     core.create_topic("foo", 2)
     core.join("a", ("foo",))

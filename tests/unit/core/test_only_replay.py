@@ -1,4 +1,4 @@
-"""Only replay changes group state: everywhere else it is read."""
+"""Only replay modifies group state; all other code reads it."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from tests.state_changes import Change, build_server, find_changes
 
 PACKAGES = ("coordinator", "translator")
-"""Who else sees a shard, shows it."""
+"""The packages to search; others that see a shard only describe it."""
 
 PLANTED = """
 import numpy as np
@@ -71,7 +71,7 @@ def read(shard: Shard, group: ConsumerGroup, transaction: OpenTransaction) -> No
 
 @pytest.fixture(scope="module")
 def changes() -> list[Change]:
-    """One run of mypy over the server and what is planted, for its types: some 10 s."""
+    """One run of mypy over the server and the planted changes, for their types: some 10 s."""
     found = build_server(PACKAGES, {"planted": PLANTED})
     return find_changes(found, {*PACKAGES, "planted"})
 

@@ -1,4 +1,4 @@
-"""The epochs that wait in each group, kept beside the offsets that have them."""
+"""The producer epochs of pending offsets by group, kept in addition to the offsets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_epochs_of_groups_are_those_of_what_waits(
 
 
 def test_epochs_that_are_gone_are_not_kept() -> None:
-    """Each commit of one partition with the next epoch takes the place of the one before."""
+    """Each commit of one partition with the next epoch replaces the one before."""
     transaction = OpenTransaction(0)
     for epoch in range(30_000):
         transaction.add(KEYS[epoch % 2], epoch)

@@ -1,4 +1,4 @@
-"""Patterns: what they match, what is refused in whose words, and that hostile ones cost nothing."""
+"""Regular expressions: matches, error messages, and the cost of hostile ones."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_length_is_counted_in_bytes() -> None:
     ],
 )
 def test_no_pattern_takes_long(regex: str) -> None:
-    """What is taken is compiled and matched in a moment; what would not be is refused."""
+    """An accepted expression compiles and matches quickly; others are refused."""
     names = [TopicName("a" * 248 + last) for last in "abcdefgh"]
     began = time.process_time()
     try:

@@ -1,4 +1,4 @@
-"""Replay takes what a log can bring, also what Kafka wrote."""
+"""Replay accepts whatever a log can have, including records that Kafka wrote."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOO, BAR = TopicId(b"f" * 16), TopicId(b"b" * 16)
 
 
 def test_partitions_in_any_order_are_the_partitions_they_name() -> None:
-    """Trigger: Kafka writes the partitions of a hash set: 0 to 2 are known, then come (16, 1)."""
+    """Trigger: Kafka writes partitions in hash-set order: 0 to 2 are known, then (16, 1)."""
     shard = Shard(LogPartition(0), CoordinatorSettings(), TopicImage())
     for member, topics in (("a", ((FOO, (0, 1, 2)), (BAR, (0,)))), ("b", ((FOO, (16, 1)),))):
         replay(

@@ -1,4 +1,4 @@
-"""Images of the topics: each is a value, and one more topic costs little however many there are."""
+"""Topic images are immutable values, and adding a topic is cheap however many there are."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_images_are_what_their_topics_say_after_any_changes() -> None:
 
 
 def count_steps(topics: int) -> int:
-    """Entries that are copied while so many topics are added one by one."""
+    """The number of copied entries while topics are added one by one."""
     image = TopicImage()
     copied = 0
     for number in range(topics):

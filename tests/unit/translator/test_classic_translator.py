@@ -1,4 +1,4 @@
-"""What classic members of consumer groups say and are told, as pure functions."""
+"""Requests and responses of classic members of consumer groups, as pure functions."""
 
 from __future__ import annotations
 

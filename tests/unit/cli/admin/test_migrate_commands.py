@@ -133,13 +133,13 @@ async def test_a_plan_says_what_is_in_the_way_of_each_member(server: Server) -> 
     assert lines[0] == (
         "g: BLOCKED: Stable, cooperative-sticky, consumer.migration.policy bidirectional"
     )
-    assert "  group.protocol=consumer: the client speaks the consumer protocol" in lines
-    assert "  group.remote.assignor=uniform: the server assigns" in lines
+    assert "  group.protocol=consumer: the client uses the consumer protocol" in lines
+    assert "  group.remote.assignor=uniform: the server computes the assignment" in lines
     assert any(line.startswith("  remove partition.assignment.strategy:") for line in lines)
     ready, warned, blocked = lines[-3:]
     assert ready.split() == ["g", "client-a", "READY", "-"]
     assert warned.split()[:3] == ["g", "client-b", "WARN"]
-    assert "its library writes version 1 without owned partitions" in warned
+    assert "its client library writes version 1 without owned partitions" in warned
     assert blocked.split()[:3] == ["g", "client-c", "BLOCKED"]
     assert "its assignment has user data of an assignor, which would be lost" in blocked
     content = json.loads((await server.run("migrate", "plan", "g", "-o", "json")).out)
@@ -163,7 +163,7 @@ async def test_what_is_of_the_group_is_of_every_member(server: Server) -> None:
     eager = await server.run("migrate", "plan", "eager")
     assert eager.out.startswith("eager: WARN: Stable, range")
     assert "  WARN: range is eager" in eager.out
-    assert "  group.remote.assignor=range: the server assigns" in eager.out
+    assert "  group.remote.assignor=range: the server computes the assignment" in eager.out
     assert eager.out.splitlines()[-1].split()[:3] == ["eager", "client-a", "WARN"]
     other = await server.run("migrate", "plan", "connect")
     assert "  BLOCKED: the protocol type is connect, not consumer" in other.out
@@ -171,7 +171,7 @@ async def test_what_is_of_the_group_is_of_every_member(server: Server) -> None:
     await server.run("config", "set", "--group", "eager", "consumer.migration.policy=downgrade")
     refused = await server.run("migrate", "plan", "eager")
     assert refused.out.startswith("eager: BLOCKED: Stable, range")
-    assert "  BLOCKED: consumer.migration.policy of the group, or group." in refused.out
+    assert "  BLOCKED: the migration policy (consumer.migration.policy of" in refused.out
     assert refused.out.splitlines()[-1].split(maxsplit=3)[3] == "its group: migration_policy"
 
 
@@ -189,7 +189,7 @@ async def test_a_plan_of_what_is_no_classic_group_with_members(server: Server) -
     plant(server, "connect", protocol_type="connect")
     deserted = await server.run("migrate", "plan", "connect")
     assert deserted.out.startswith("connect: WARN: it has no members")
-    assert "of the type connect: they stay classic" in deserted.out
+    assert "use the protocol type connect and stay classic" in deserted.out
 
 
 # ---------------------------------------------------------------------------------------- status
@@ -243,7 +243,7 @@ async def test_a_group_goes_back_when_its_last_member_leaves(server: Server) -> 
     refused = await server.run("migrate", "rollback", "g", "--offline")
     assert refused.exit_code == 4
     assert refused.error == (
-        "NON_EMPTY_GROUP: 1 members of group g speak the consumer protocol: stop them first (n)."
+        "NON_EMPTY_GROUP: 1 members of group g use the consumer protocol: stop them first (n)."
     )
     assert await find_policy(server, "g") == "upgrade"
     begun = await server.run("migrate", "rollback", "g")
@@ -260,7 +260,7 @@ async def test_a_group_goes_back_when_its_last_member_leaves(server: Server) -> 
     assert await find_type(server, "g") == "Classic"
     assert await list_offsets(server, "g") == [["orders", "0", "40"]]
     planned = await server.run("migrate", "plan", "g")
-    assert "allows no upgrade" in planned.out
+    assert "does not allow an upgrade" in planned.out
 
 
 async def test_a_group_without_such_members_goes_back_at_once(server: Server) -> None:
@@ -451,7 +451,7 @@ def test_members_of_the_consumer_protocol_keep_it_where_it_is(stopped: Path) -> 
     refused = roll_back(stopped, "live")
     assert refused.exit_code == 4
     assert refused.error == (
-        "NON_EMPTY_GROUP: 1 members of group live speak the consumer protocol: stop them first (m)."
+        "NON_EMPTY_GROUP: 1 members of group live use the consumer protocol: stop them first (m)."
     )
     assert read_groups(stopped) == (EVERYTHING, EVERYTHING, {})
 

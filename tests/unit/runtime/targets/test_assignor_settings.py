@@ -272,7 +272,7 @@ def test_the_order_of_arrival_plays_no_part() -> None:
         ({MOVE_BUDGET: "0"}, "Value must be at least 1"),
         ({SKEW_LIMIT: "101"}, "Value must be no more than 100"),
         ({CO_PARTITION: "maybe"}, "either true or false"),
-        ({ASSIGNORS: "mine"}, "Entries must be of: uniform, range, rack, weighted"),
+        ({ASSIGNORS: "mine"}, "String must be one of: uniform, range, rack, weighted"),
     ],
 )
 def test_bad_settings_are_refused(
