@@ -266,7 +266,7 @@ def handle_join_of_downgraded_member(
     it refused, they would wait for it. One that the first half made may not know its id.
     """
     if member.awaits is Phase.JOIN:
-        raise RebalanceInProgress("The member has asked again since.")
+        raise RebalanceInProgress("The member has sent a newer request.")
     draft = ClassicDraft(group, now)
     event = compute_event_of_rejoin(draft, member, same=True)
 

@@ -1,4 +1,4 @@
-"""Members that may have missed a response because their connection broke, and send no partitions.
+"""Members that may have missed a response: they reconnected and do not send their owned partitions.
 
 The lost response may have assigned partitions that the member must revoke by now. If it is sent
 only the remaining ones, the client has nothing to acknowledge: its rebalance timeout expires, and
