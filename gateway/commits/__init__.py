@@ -1,1 +1,2 @@
-"""OffsetCommit by hand, what is kept of the last one, and refusals of whole commits."""
+"""OffsetCommit: hand-written codec, templates of repeated commits, and refusals of whole
+commits."""
