@@ -1,2 +1,1 @@
-"""OffsetCommit: hand-written codec, templates of repeated commits, and refusals of whole
-commits."""
+"""OffsetCommit: hand-written codec, templates for repeated commits, refusals of whole commits."""
