@@ -117,8 +117,7 @@ class Coordinator(Protocol):
         """
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
-        """Renew a member's session for a sign of life other than a heartbeat (a Pong on its
-        stream).
+        """Renew a member's session for a sign of life that is no heartbeat (a Pong on its stream).
 
         Returns ``False`` if the group has no such member, or if its session can no longer be
         renewed: its rebalance timeout has passed, and the coordinator removes it once the last
@@ -126,8 +125,7 @@ class Coordinator(Protocol):
         """
 
     def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
-        """Whether the group has the member. A static member that left temporarily (epoch -2) does
-        not count."""
+        """Whether the group has the member, not counting static members at epoch -2."""
 
     def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Note that a streaming member is about to be sent its session timeout and will rely on it.
@@ -160,10 +158,9 @@ class Coordinator(Protocol):
         """Where front ends offer members that can compute their group's assignment."""
 
     def on_topics_changed(self, callback: Callable[[Sequence[Topic]], None]) -> None:
-        """Register a callback for each durable image change; it gets the deleted topics, on the
-        loop.
+        """Register a callback for each durable image change; it gets the deleted topics.
 
-        Comparing images instead would cost a pass over all topics per change.
+        It runs on the loop. Comparing images instead would cost a pass over all topics per change.
         """
 
     def ready(self) -> bool:

@@ -117,11 +117,10 @@ class Background:
         self.transactions.begin()
 
     def _begin_grace_after_silence(self) -> None:
-        """Grant all offsets a grace period if the wall clock says that nothing was written for
-        long.
+        """Grant all offsets a grace period if, by the wall clock, nothing was written for long.
 
-        The server may have been down, so that nobody could commit; it may run on an old backup; or
-        the clock may be wrong. It cannot tell which, and expired offsets do not come back.
+        The server may have been down, so that no client could commit; it may run on an old backup;
+        or the clock may be wrong. It cannot tell which, and expired offsets do not come back.
         """
         since_ms = max(self._clock.found_ms, self._catalogue.imported_at_ms)
         silent_ms = self._clock.wall_ms() - since_ms

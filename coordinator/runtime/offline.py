@@ -1,5 +1,4 @@
-"""Offline maintenance on the store of a stopped server: convert a consumer group to a classic
-one."""
+"""Offline maintenance of a stopped server's store: conversion to a classic group."""
 
 from __future__ import annotations
 

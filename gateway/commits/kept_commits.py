@@ -76,7 +76,7 @@ class KeptCommit:
         self._row_at = _HEAD_AT + row_at
         self._length = _HEAD_AT + len(raw)
         self._ticket = ticket
-        # The header of the answer ends with an empty tag section.
+        # The response header ends with an empty tag section.
         body = b"\x00" + encode_commit_response((topic,), version)
         self._answer_start = struct.pack(">i", 4 + len(body))
         self._answer_head = body[: -_RESULT.size]
@@ -163,14 +163,13 @@ class KeptCommitRows:
         return None
 
     def _learn(self, partitions: NDArray[np.int32]) -> tuple[list[bytes], bytes, bytes] | None:
-        """The keys of these partitions, and the response's bytes before and after the correlation
-        id."""
+        """The keys of these partitions, and the response around its correlation id."""
         keys = self._ticket.name_partitions(partitions)
         if keys is None:
             return None
         results = tuple(PartitionResult(number, ErrorCode.NONE) for number in partitions.tolist())
         topic = TopicResult(self._topic.name, self._topic.topic_id, results)
-        # The header of the answer ends with an empty tag section.
+        # The response header ends with an empty tag section.
         answer = b"\x00" + encode_commit_response((topic,), self._version)
         if len(self._known) * self._count >= _KNOWN_PARTITIONS_MAX:
             self._known.clear()
@@ -234,8 +233,7 @@ def _compute_kept(
 
 
 def _is_plain(raw: bytes, topic: TopicOffsets) -> bool:
-    """Whether the request consists of nothing but the template's parts and its partitions'
-    numbers."""
+    """Whether the request is nothing but the template and its partitions' numbers."""
     count = len(topic.partitions)
     size = count * _ROWS.itemsize
     if not (count == 1 or count >= ROWS_MIN) or len(raw) < size + len(_END):

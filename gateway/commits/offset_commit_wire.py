@@ -300,8 +300,7 @@ def _convert_partition(row: Any) -> OffsetRow:
 
 
 def _encode_name(name: str) -> bytes:
-    """Encode a topic name. Only names of a valid length are cached: clients can invent any
-    number."""
+    """Encode a topic name; cached if its length is valid: clients can invent any number."""
     return _encode_short_name(name) if len(name) <= NAME_LENGTH_MAX else _encode_any_name(name)
 
 

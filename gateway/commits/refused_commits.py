@@ -68,8 +68,7 @@ def is_too_large(topics: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A topic of a commit that is too large. ``denied`` is the error if the caller may not commit
-    it."""
+    """A topic of too large a commit. ``denied`` is the error if it is not authorized."""
 
     name: TopicName | None
     topic_id: TopicId | None
@@ -84,10 +83,10 @@ def refuse_in_slices(
     make_topic: Callable[[Refused, Any], Any],
     row_class: Any,
 ) -> Steps[list[Any]]:
-    """The topics of the response, with UNKNOWN_SERVER_ERROR, which Kafka gives for too large a
-    batch.
+    """The topics of the response, each partition with UNKNOWN_SERVER_ERROR.
 
-    ``make_topic`` takes a topic and its rows, which are of ``row_class``.
+    Kafka returns this error for too large a batch. ``make_topic`` takes a topic and its rows, which
+    are of ``row_class``.
     """
     image = context.node.coordinator.image
     long = LongAnswer(context)

@@ -83,8 +83,7 @@ class Apply:
             self._end(bug, outcome)
 
     def commit(self, shard: Shard, group_id: GroupId, outcome: Outcome, reply: Reply) -> None:
-        """Fast path of ``outcome`` for OffsetCommit: one group, no continuation, at most one
-        effect."""
+        """Fast path of ``outcome`` for OffsetCommit: one group, no continuation, few effects."""
         try:
             self._apply_commit(shard, group_id, outcome, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process
@@ -110,8 +109,7 @@ class Apply:
     def transaction(
         self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
     ) -> None:
-        """Apply the outcome of a producer's command; ``groups`` are those that its response
-        shows."""
+        """Apply the outcome of a producer's command; its response shows ``groups``."""
         try:
             self._apply_transaction(shard, outcome, groups, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process
@@ -224,8 +222,10 @@ class Apply:
         self._writer.append_and_write(entry)
 
     def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
-        """Check which groups lost their last offset, which could not be checked before the abort
-        was written."""
+        """Answer an abort; first check which groups have lost their last offset.
+
+        The store could not tell before the abort was written.
+        """
         try:
             for group_id in groups:
                 self._on_offsets_lost(group_id)

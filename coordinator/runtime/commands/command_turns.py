@@ -109,8 +109,7 @@ class Turns:
                 self._handle_alone(command, reply, shard)
 
     def _handle_alone(self, command: ShardCommand, reply: Reply, shard: Shard | None) -> None:
-        """Handle one command. A failure is reported to its client only; other commands must go
-        on."""
+        """Handle one command; only its own client sees a failure, and the others go on."""
         try:
             self._handle(command, reply, shard)
         except Exception as bug:

@@ -84,8 +84,7 @@ class GroupCommands:
             context.writer.write_if_full()
 
     def commit(self, command: OffsetCommit, reply: Reply) -> None:
-        """Fast path of ``submit`` for OffsetCommit: one group, no continuation, at most one
-        effect."""
+        """Fast path of ``submit`` for OffsetCommit: one group, no continuation, few effects."""
         context, group_id = self._context, command.group_id
         shard = context.shard_of(group_id)
         now = context.clock.now()

@@ -74,8 +74,10 @@ class Replayer:
         self._durability.note_group(group_id, generation)
 
     def replay_side(self, shard: Shard, outcome: Outcome) -> None:
-        """Replay the side records of client-side assignors. Must follow the records, which create
-        members."""
+        """Replay the side records of client-side assignors.
+
+        Must follow the records, which create the members.
+        """
         for record in outcome.side:
             replay_local(shard, record)
 

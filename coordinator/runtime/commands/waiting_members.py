@@ -83,8 +83,10 @@ class WaitingMembers:
             self._answer((group_id,), reply, answer)
 
     def _give_out(self, given: _Given, durable: Answer) -> None:
-        """Send the responses, now that what they show is durable; not in the iteration of the
-        phase's end."""
+        """Send the responses, now that what they show is durable, in later iterations.
+
+        This iteration may be the one that ended the phase.
+        """
         # If one fails, the rest are still sent.
         self._slices.go_on(self._give(given), lambda _: self._give_out(given, durable))
 

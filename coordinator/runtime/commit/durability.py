@@ -55,8 +55,7 @@ class Durability:
         return max(max(self.groups.values(), default=0), max(self.offsets.values(), default=0))
 
     def settle(self, generation: int) -> Collection[GroupId]:
-        """Note that a generation is durable; returns the groups that it changed, in order of
-        change."""
+        """Note a durable generation; returns the groups it changed, in order of change."""
         _forget(self.offsets, self._committed.pop(generation, {}), generation)
         changed = self._changed.pop(generation, {})
         _forget(self.groups, changed, generation)

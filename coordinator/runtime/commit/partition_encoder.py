@@ -113,8 +113,7 @@ class PartitionEncoder:
         self._appends: list[PartitionAppend] = []
 
     def add_record(self, record: Record, waited: Collection[ProducerId] = ()) -> None:
-        """Add a record; a tombstone also removes the pending offsets of the ``waited``
-        producers."""
+        """Add a record; a tombstone also removes pending offsets of the ``waited`` producers."""
         value = None if record.value is None else encode_value(record.value)
         self.add_encoded(encode_key(record.key), value, waited)
 

@@ -155,8 +155,7 @@ class Writer:
             self._scheduler.call_soon(self._flush)
 
     def answer_when_durable(self, generation: int, reply: Reply, answer: Answer) -> None:
-        """Send a response that shows a generation once that is durable, at once if it already
-        is."""
+        """Send a response once the generation that it shows is durable; at once if it is."""
         if self.syncs.wait(generation, reply, answer):
             self.request_flush()
 

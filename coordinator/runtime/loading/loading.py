@@ -96,8 +96,7 @@ class Loading:
         self._slices.stop()
 
     async def wait(self) -> None:
-        """Wait until all shards are loaded. Raises the store's error; the rest is then never
-        loaded."""
+        """Wait until all shards are loaded. Raises the store's error, which ends the load."""
         if self._turns and self._failure is None:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -122,9 +121,11 @@ class Loading:
         self._end(None)
 
     def _load(self, cost: int) -> None:
-        """Load for ``cost``. A shard's turn grows each time it comes round: a small shard does not
-        wait for a large one, and large shards finish one after another rather than all at the
-        end."""
+        """Load for ``cost``, shard by shard.
+
+        A shard's turn grows each time it comes round: a small shard does not wait for a large one,
+        and large shards finish one after another rather than all at the end.
+        """
         while cost > 0 and self._turns:
             shard = self._turns[0]
             cost -= shard.load(cost)
@@ -160,8 +161,7 @@ class Loading:
         self._on_loaded(to_refresh, without_target.difference(to_refresh))
 
     def _begin_sessions(self, shard: Shard) -> Iterator[int]:
-        """Start the members' session timeouts, and the rebalance timeouts of those that must
-        revoke.
+        """Start the members' session timeouts, and rebalance timeouts for pending revocations.
 
         The shard is already served: a member may have sent a heartbeat, or left.
         """

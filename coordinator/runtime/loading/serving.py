@@ -1,5 +1,4 @@
-"""Whether the server accepts commands: from the load of the topics, and of each group, until
-stop."""
+"""Whether the server accepts commands: per group from its load until the server stops."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from model.errors import CoordinatorNotAvailable
 
 
 class Serving:
-    """Refuses commands that arrive too early or too late. ``submit`` takes those that can be
-    handled."""
+    """Refuses commands that arrive too early or too late; ``submit`` takes the others."""
 
     def __init__(self, submit: Callable[[Command, Reply], None]) -> None:
         self._submit = submit

@@ -89,8 +89,7 @@ def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
 
 
 def load_shard(store: LogStore, shard: Shard) -> int:
-    """Load the groups of one shard; returns the number of records read. The topics must be
-    loaded."""
+    """Load the groups of one shard, after the topics; returns the number of records read."""
     loader = ShardLoader(store, shard)
     for _ in loader.steps():
         pass
@@ -172,7 +171,7 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None
 
 
 def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
-    """Load the partition's producer state from the side records; yields the cost of each record."""
+    """Load the partition's producer state from the side records; yields each cost."""
     for prefix in encode_producer_prefixes(shard.partition):
         for key, value in store.side(prefix):
             replay_producer_state(shard, decode_side(key, value))
@@ -180,8 +179,7 @@ def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
 
 
 def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:
-    """Load the members' client-side assignors from the side records; yields the cost of each
-    record."""
+    """Load the members' client-side assignors from the side records; yields each cost."""
     for prefix in encode_local_prefixes(shard.partition):
         for key, value in store.side(prefix):
             replay_local(shard, decode_side(key, value))

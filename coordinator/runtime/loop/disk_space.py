@@ -28,8 +28,7 @@ class Space:
         self._is_low = False
 
     def check(self, monotonic_ms: int, stats: Stats) -> None:
-        """Raise ``CoordinatorNotAvailable``, and count it, if there is too little space to
-        write."""
+        """Raise ``CoordinatorNotAvailable``, and count it, if the disk is too full to write."""
         if self.is_low(monotonic_ms):
             stats.writes_refused += 1
             raise CoordinatorNotAvailable(

@@ -24,7 +24,7 @@ from coordinator.core.state.steps import run_at_once as run_at_once
 T = TypeVar("T")
 
 Pause: TypeAlias = int | Callable[[Callable[[], None]], None] | None
-"""When to do the next slice: in a later iteration (``None``), after so many milliseconds, or once
+"""When to do the next slice: in a later iteration (``None``), after this many milliseconds, or once
 the work calls the callback it is given."""
 
 Paced: TypeAlias = Generator[Pause, None, T]

@@ -114,8 +114,10 @@ class Watches:
         speaker: int = 0,
         on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
-        """Register a watch; drops the member's older one. Calls ``on_news`` at once for a pending
-        change."""
+        """Register a watch, replacing the member's older one, whose ``on_dropped`` is called.
+
+        If a change is pending, ``on_news`` is called at once.
+        """
         self.drop(group_id, member_id)
         watch = RegisteredWatch(self, group_id, member_id, on_news, speaker, on_dropped)
         self._by_group.setdefault(group_id, {})[member_id] = watch
@@ -216,8 +218,7 @@ class Watches:
                 self._end(group_id)
 
     def _end(self, group_id: GroupId) -> None:
-        """Move to the next group; a group that changed again meanwhile goes to the end of the
-        queue."""
+        """Move to the next group; requeue this one if it changed again meanwhile."""
         self._to_look_at.popleft()
         if self._to_look_at:
             self._begin(self._to_look_at[0])

@@ -131,8 +131,7 @@ class OffsetCommands:
         self._apply(shard, outcome, groups, reply)
 
     def list_transactions(self, command: ListTransactions, reply: Reply) -> None:
-        """Read open transactions from the store; the response is sent when what it shows is
-        durable."""
+        """Read the open transactions from the store; the response waits until they are durable."""
         self._context.slices.run(
             self._list_transactions(reply),
             lambda bug: self._context.answer((), reply, UnknownServerError(repr(bug))),

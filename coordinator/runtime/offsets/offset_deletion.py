@@ -218,8 +218,7 @@ class OffsetDeletion:
 def _split(
     topics: Sequence[tuple[TopicName, tuple[int, ...]]],
 ) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
-    """Split the request into parts of at most ``SLICE`` partitions, by topic index; at least one
-    part."""
+    """Split the request into one or more parts of ``SLICE`` partitions, by topic index."""
     part: list[tuple[int, tuple[int, ...]]] = []
     left = SLICE
     for index, (_, partitions) in enumerate(topics):

@@ -137,10 +137,10 @@ def read_offsets(
     has_offsets: bool,
     deleted: DeletedTopics = NOTHING_DELETED,
 ) -> Steps[OffsetFetchResponse]:
-    """The response to an authorized OffsetFetch, read in slices, without ``deleted`` topics'
-    offsets.
+    """The response to an authorized OffsetFetch, read in slices.
 
-    It shows the offsets as of the first slice: later slices read scans of the store opened then.
+    It omits offsets of ``deleted`` topics and shows the others as of the first slice: later slices
+    read scans of the store opened then.
     """
     if command.topics is None:
         prefixes = [encode_offset_group_prefix(command.group_id)] if has_offsets else ()
@@ -262,8 +262,7 @@ def _read_many(
 
 
 def _compute_prefixes(group_id: GroupId, names: Sequence[TopicName | None]) -> list[bytes]:
-    """The key prefixes of the topics' offsets; one prefix for the whole group if they are very
-    many."""
+    """The key prefixes of the topics' offsets; of very many topics the group's prefix."""
     if len(names) > SCANS_MAX:
         return [encode_offset_group_prefix(group_id)]
     distinct = dict.fromkeys(name for name in names if name is not None and fits_in_key(name))

@@ -50,8 +50,7 @@ class LogSizes:
         self._unsaved.add(partition)
 
     def note_trimmed(self, partition: LogPartition, size: int) -> None:
-        """Subtract ``size`` trimmed bytes. The result of ``pack_trimmed`` must be written
-        already."""
+        """Subtract ``size`` trimmed bytes, after the result of ``pack_trimmed`` was written."""
         self._bytes[partition] -= size
         self.total -= size
         self._unsaved.discard(partition)

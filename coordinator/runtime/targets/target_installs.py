@@ -49,8 +49,10 @@ class TargetInstalls:
     def install(
         self, command: InstallTarget, installed: Callable[[Exception | None], None]
     ) -> bool:
-        """Whether the target is installed. If not, ``installed`` is called later, with the error if
-        any."""
+        """Whether the target is installed; if not, ``installed`` is called later.
+
+        ``installed`` gets the error if the install fails.
+        """
         if command.problem.problem.members > SLICE:
             preparation = prepare_target(self._shard_of(command.group_id), command)
             if preparation is not None and preparation.left > SLICE:

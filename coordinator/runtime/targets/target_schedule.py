@@ -90,13 +90,11 @@ class Targets:
         self.local.stop()
 
     def begin(self, group_settings: Mapping[GroupId, CoordinatorSettings]) -> None:
-        """Resume unfinished steps; every group is loaded. ``group_settings`` has the groups'
-        overrides."""
+        """Resume unfinished steps of groups with config overrides; every group is loaded."""
         self._moves.begin(group_settings)
 
     def look_at(self, group_ids: Collection[GroupId]) -> None:
-        """Note durable changes of these groups: start their next steps, or forget removed
-        groups."""
+        """Note durable changes: start the groups' next steps, or forget removed groups."""
         self._moves.look_at(group_ids)
         for group_id in group_ids:
             if group_id not in self._shard_of(group_id).consumer_groups:

@@ -96,8 +96,7 @@ class TopicDeletion:
         self._is_walking = False
 
     def begin(self) -> None:
-        """Start a walk if topics were deleted; during a walk, newly deleted ones wait for the
-        next."""
+        """Start a walk if topics were deleted, unless one is running: the next takes them."""
         if self._is_walking:
             return
         found = [
@@ -125,8 +124,7 @@ class TopicDeletion:
         self._is_walking = False
 
     def _delete(self, walk: _Walk) -> Paced[None]:
-        """Delete the offsets that the walk meets. If stopped between slices, the next start
-        resumes."""
+        """Delete the offsets that the walk meets. The next start resumes an interrupted walk."""
         while True:
             # The store does not show records that are only gathered. Unwritten, an offset of this
             # topic would be missed, and an offset of a new topic of its name would be followed by
@@ -237,8 +235,7 @@ class TopicDeletion:
             )
 
     def _look_again(self, deletion: _Deletion) -> Paced[None]:
-        """Walk over the held offsets again: each key had an open transaction, which ends or times
-        out."""
+        """Walk over the held offsets again, when the open transaction of a key may have ended."""
         yield RETRY_MS
         held, deletion.held = deletion.held, []
         yield from self._delete(_Walk([deletion], iter(held)))

@@ -136,8 +136,10 @@ class TopicCatalogueRuntime:
         return outcome
 
     def _read_log_ends(self) -> tuple[LogOffset, ...]:
-        """The ends of all log partitions, gathered records included: their offsets are of the old
-        topic."""
+        """The ends of all log partitions, once gathered records are written.
+
+        Offsets below them belong to the deleted topic.
+        """
         self._writer.check_written()
         numbers = range(self._store.partitions)
         return tuple(self._store.next_offset(LogPartition(number)) for number in numbers)
