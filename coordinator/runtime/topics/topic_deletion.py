@@ -156,8 +156,8 @@ class TopicDeletion:
         """The offsets whose key can be tombstoned now; each key once, as the store has it.
 
         A tombstone removes the committed offset under a key and every producer's pending one. If
-        one of them is of a later topic, the key is held until markers leave offsets of one topic
-        only; no reader sees the old offset meanwhile.
+        one of them belongs to a later topic, the key is held until markers leave offsets of one
+        topic only; no reader sees the old offset meanwhile.
         """
         candidates = {
             OffsetCommitKey(stored.group_id, stored.topic, stored.partition): stored

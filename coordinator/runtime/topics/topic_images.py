@@ -15,7 +15,6 @@ from coordinator.core.groups.topic_records import (
 from coordinator.core.offsets.deleted_topics import DeletedTopics
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from coordinator.runtime.api import Answer
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.writer import Writer
@@ -207,7 +206,3 @@ class TopicCatalogueRuntime:
             self._unsettled = {
                 topic_id: since for topic_id, since in self._unsettled.items() if since > generation
             }
-
-
-def _ignore(answer: Answer) -> None:
-    """Nobody waits for it."""
