@@ -1,1 +1,1 @@
-"""The shell around the state machines: one writer a shard, group commit, timers, targets."""
+"""The shell around the core: one writer per shard, group commit, timers, target computation."""

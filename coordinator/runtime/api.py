@@ -1,8 +1,8 @@
-"""What the doors see of the runtime: submit a command, watch a member, keep a member alive.
+"""What a front end sees of the runtime: submit a command, watch a member, keep a member alive.
 
-A door (the Kafka wire, gRPC) decodes, limits, authenticates and asks the ``Authorizer``; then it
-submits a frozen command and gets its answer once everything that the answer shows is durable.
-All of this is called on the event loop, from one thread.
+A front end (the Kafka listener, gRPC) decodes, limits, authenticates and asks the ``Authorizer``.
+It then submits a frozen command and gets the response once everything the response shows is
+durable. All calls are made on the event loop, from one thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from model.topics import Topic, TopicImage
 Answer: TypeAlias = Response | GroupError
 Release: TypeAlias = Callable[[], None]
 Reply: TypeAlias = Callable[[Answer], None]
-"""Called exactly once, on the loop, never before ``submit`` returns for a command that writes."""
+"""Called exactly once, on the loop; never before ``submit`` returns for a command that writes."""
 
 
 def ignore_answer(answer: Answer) -> None:
@@ -35,13 +35,13 @@ def ignore_answer(answer: Answer) -> None:
 
 
 def set_answer(waiting: asyncio.Future[Answer], answer: Answer) -> None:
-    """The reply of who waits for it, or has given up."""
+    """Complete a future, unless its waiter has given up."""
     if not waiting.done():
         waiting.set_result(answer)
 
 
 async def await_answer(submit: Callable[[Reply], None]) -> Response:
-    """What is submitted is answered with. Raises the ``GroupError`` that is the answer."""
+    """Submit and await the response. Raises the ``GroupError`` of an error response."""
     future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     submit(partial(set_answer, future))
     answer = await future
@@ -49,40 +49,41 @@ async def await_answer(submit: Callable[[Reply], None]) -> Response:
         try:
             raise answer.with_traceback(None)
         finally:
-            # It would hold the frames that it was raised in, there and here.
+            # The traceback would keep the frames of both the raiser and this coroutine alive.
             del answer, future
     return answer
 
 
 class MemberTicket(Protocol):
-    """What makes a repeated heartbeat cheap: valid as long as its answer cannot have changed.
+    """Makes a repeated heartbeat cheap: valid as long as its response cannot have changed.
 
-    It dies with anything replayed for the member's group (members, epochs, targets, settings);
-    commits do not touch it.
+    Any record replayed for the member's group (members, epochs, target, configs) invalidates it;
+    offset commits do not.
     """
 
     def touch(self, monotonic_ms: int) -> bool:
-        """Note that the member was heard from; ``False``, and nothing noted, once it is dead."""
+        """Renew the member's session; ``False``, without renewing, once the ticket is invalid."""
 
     def is_valid(self) -> bool:
-        """Whether a cached answer still says what the core would say."""
+        """Whether the core would still give the cached response."""
 
 
 class CommitTicket(Protocol):
-    """What makes a repeated commit cheap: the group, the caller and the topic are checked already.
+    """Makes a repeated commit cheap: the group, the caller and the topic are already checked.
 
-    It dies with anything replayed for the group's members, and with any change of topics.
+    Any record replayed for the group's members, and any topic change, invalidates it.
     """
 
     def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
         """Commit offsets without metadata; ``release`` is called once, when they are durable.
 
-        ``False``, and nothing done, where they have to be submitted as a command: once the ticket
-        is dead, or for a partition that is not there. Of many, ``keys`` are what this ticket named.
+        Returns ``False``, without committing, if the offsets must be submitted as a command: the
+        ticket is invalid, or a partition does not exist. The ``keys`` of several offsets must come
+        from ``name_partitions`` of this ticket.
         """
 
     def name_partitions(self, partitions: NDArray[np.int32]) -> list[bytes] | None:
-        """The record keys of partitions; ``None`` where one is not there, or is there twice."""
+        """The record keys of partitions; ``None`` if one does not exist or is named twice."""
 
 
 class Coordinator(Protocol):
@@ -94,41 +95,42 @@ class Coordinator(Protocol):
 
     @property
     def image(self) -> TopicImage:
-        """The topics, as far as they are durable. Replaced, never changed, on each change."""
+        """The durable topic image. Each change replaces it; no image is ever modified."""
 
     def submit(self, command: Command, reply: Reply) -> None:
         """Handle a command; ``reply`` is called when its records are durable.
 
-        Reads and errors are answered when the flush that covers what they saw is durable, which
-        may be at once, within this call.
+        A read or an error is answered when the flush that covers what it saw is durable, which may
+        be immediately, within this call.
         """
 
     async def call(self, command: Command) -> Response:
-        """``submit`` for a coroutine. Raises the ``GroupError`` of an error answer."""
+        """``submit`` for a coroutine. Raises the ``GroupError`` of an error response."""
 
     def ticket(self, group_id: GroupId, member_id: MemberId) -> MemberTicket | None:
-        """A ticket for a member that is in the group, durably and right now; else ``None``."""
+        """A ticket for a member whose membership is durable and current; else ``None``."""
 
     def commit_ticket(self, command: OffsetCommit) -> CommitTicket | None:
-        """A ticket for commits like this one, if it is accepted; ``None`` where there is none.
+        """A ticket for commits like this one, if it is accepted; else ``None``.
 
-        For commits to a single topic. It is asked for before the commit is submitted.
+        Only for commits to a single topic. Ask before submitting the commit.
         """
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
-        """Note that a member was heard from other than by a heartbeat (a Pong on its stream).
+        """Renew a member's session for a sign of life that is no heartbeat (a Pong on its stream).
 
-        ``False`` if there is no such member, or none that is renewed any more: its rebalance
-        timeout has passed, and it is put out as soon as it cannot believe any more to be one.
+        Returns ``False`` if the group has no such member, or if its session can no longer be
+        renewed: its rebalance timeout has passed, and the coordinator removes it once the last
+        session timeout sent to it has run out.
         """
 
     def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
-        """Whether the group has the member, and it has not left for a while (epoch -2)."""
+        """Whether the group has the member, not counting static members at epoch -2."""
 
     def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
-        """A member on a stream is about to be told its session timeout, and counts on it.
+        """Note that a streaming member is about to be sent its session timeout and will rely on it.
 
-        ``False`` where ``touch`` is: it must not be told.
+        Returns ``False`` where ``touch`` does; the timeout must then not be sent.
         """
 
     def watch(
@@ -139,41 +141,42 @@ class Coordinator(Protocol):
         speaker: int = 0,
         on_dropped: Callable[[], None] = ...,
     ) -> Watch:
-        """Call ``on_news`` once, as soon as a heartbeat of this member would say something new.
+        """Call ``on_news`` once, as soon as a heartbeat of this member would return a change.
 
-        Something new: a next step towards the target, or that the member is gone. Called on the
-        loop after the change is durable, in slices for large groups; at once, before returning,
-        where there is news already. The door then submits a heartbeat of the member and passes
-        the answer on. One watch a member, over all doors: when a newer one is registered, or the
-        member says anything by another connection or stream (``Watches.hear``), ``on_dropped`` is
-        called instead, within that call: nobody must speak for the member from there any more.
-        Members of one ``speaker`` are told one after another.
+        A change is a next step towards the target, or that the member is gone. ``on_news`` is
+        called on the loop after the change is durable (in chunks for large groups), or before this
+        method returns if a change is already pending. The front end then submits a heartbeat of the
+        member and passes the response on. A member has one watch across all front ends. When a
+        newer one is registered, or the member sends anything over another connection or stream
+        (``Watches.hear``), ``on_dropped`` is called instead, within that call: this session must no
+        longer act for the member. Members that share a session (``speaker``) are notified one after
+        another.
         """
 
     @property
     def local_assignments(self) -> LocalAssignments:
-        """Where members are offered that can compute the assignments of their groups."""
+        """Where front ends offer members that can compute their group's assignment."""
 
     def on_topics_changed(self, callback: Callable[[Sequence[Topic]], None]) -> None:
-        """Call after each durable change of the image, on the loop, with the topics that are gone.
+        """Register a callback for each durable image change; it gets the deleted topics.
 
-        Whoever compared images would look at all topics for each that comes or goes.
+        It runs on the loop. Comparing images instead would cost a pass over all topics per change.
         """
 
     def ready(self) -> bool:
         """Whether all shards are loaded and commands are served."""
 
     def is_serving(self) -> bool:
-        """Whether the topics are there and commands are taken.
+        """Whether the topics are loaded and commands are accepted.
 
-        A command of a group that is still being loaded is answered COORDINATOR_LOAD_IN_PROGRESS.
+        Commands for a group that is still loading get COORDINATOR_LOAD_IN_PROGRESS.
         """
 
     def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
-        """The settings that are in force for a group."""
+        """The configs in force for a group."""
 
     def partition_of(self, group_id: GroupId) -> LogPartition:
-        """The log partition, and shard, of a group."""
+        """The log partition, and thus the shard, of a group."""
 
     async def stop(self) -> None:
         """Refuse new commands with COORDINATOR_NOT_AVAILABLE, flush, answer what was accepted."""
@@ -183,4 +186,4 @@ class Watch(Protocol):
     """A registered watch."""
 
     def cancel(self) -> None:
-        """Forget it; does nothing after ``on_news`` was called."""
+        """Remove the watch; has no effect after ``on_news`` was called."""

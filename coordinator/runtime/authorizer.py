@@ -1,4 +1,4 @@
-"""Who may do what: one question, asked by the doors before a command is made."""
+"""The authorizer interface. Front ends ask it before they make a command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ResourceType(Enum):
 
 
 CLUSTER_NAME = "kafka-cluster"
-"""The name of the one resource of type CLUSTER, as Kafka calls it."""
+"""The name of the only CLUSTER resource, as in Kafka."""
 
 
 class Authorizer(Protocol):
@@ -45,7 +45,7 @@ class Authorizer(Protocol):
         resource_type: ResourceType,
         resource_name: str,
     ) -> bool:
-        """Whether ``principal``, calling from ``host``, may do ``operation`` there."""
+        """Whether ``principal``, calling from ``host``, may do ``operation`` on the resource."""
 
 
 class AllowAll:

@@ -1,4 +1,4 @@
-"""What the coordinator does by itself beside commands, in slices between which the loop runs."""
+"""The coordinator's own background work, done in time slices between event-loop iterations."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from model.log.records import OffsetCommitKey
 from storage.log_store import LogStore
 
 SILENCE_MS = 86_400_000
-"""So long before a start nothing was written: the time is not counted against offsets."""
+"""After this long without a write, the time before a start does not count against offset
+retention."""
 
 log = structlog.get_logger()
 
 
 class Background:
-    """The walks: for deleted topics, for offsets past their retention, for what of the log is too
-    old or too much, and for transactions that nobody ends. Of all of them one does a slice in a
-    turn of ``slices``, where nothing else waits.
+    """Runs the background walks: topic deletion, offset expiry, log trimming, transaction timeouts.
 
-    ``submit`` takes the coordinator's own commands. ``begin_grace`` keeps all offsets for one
-    retention from now on. ``is_held`` says that nothing may be written now. ``on_offsets_lost`` is
-    told of each group that durably lost offsets. ``on_failure`` is for a failed write and must not
+    One event-loop iteration of ``slices`` does one slice of one walk, and only when no other work
+    waits. ``submit`` takes the coordinator's own commands. ``begin_grace`` keeps all offsets for
+    one more retention period. ``is_held`` says that nothing may be written now. ``on_offsets_lost``
+    gets each group that durably lost offsets. ``on_failure`` handles a failed write and must not
     return.
     """
 
@@ -109,7 +109,7 @@ class Background:
         )
 
     def begin(self) -> None:
-        """All groups are loaded."""
+        """Start the walks; every group is loaded."""
         self._begin_grace_after_silence()
         self.delete_offsets_of_topics()
         self._expiry.begin()
@@ -117,10 +117,10 @@ class Background:
         self.transactions.begin()
 
     def _begin_grace_after_silence(self) -> None:
-        """Nothing expires at once where nothing was written for long, by the clock.
+        """Grant all offsets a grace period if, by the wall clock, nothing was written for long.
 
-        It was stopped and nobody could commit, or it was restored from an old backup, or the clock
-        is wrong: nobody can tell, and what has expired does not come back.
+        The server may have been down, so that no client could commit; it may run on an old backup;
+        or the clock may be wrong. It cannot tell which, and expired offsets do not come back.
         """
         since_ms = max(self._clock.found_ms, self._catalogue.imported_at_ms)
         silent_ms = self._clock.wall_ms() - since_ms
@@ -129,11 +129,11 @@ class Background:
             self._begin_grace()
 
     def delete_offsets_of_topics(self) -> None:
-        """Topics may have been deleted: their offsets go."""
+        """Start deleting the offsets of topics that were deleted."""
         self._deletion.begin()
 
     def stop(self) -> None:
-        """Look no more: the store is about to be closed. The next start goes on."""
+        """Stop all walks, because the store is about to close. The next start resumes them."""
         self._slices.stop()
 
 

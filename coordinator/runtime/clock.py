@@ -1,4 +1,4 @@
-"""Time, and the turns of the loop, as the runtime gets them: from asyncio or from a simulator."""
+"""Clocks and scheduling for the runtime, backed by asyncio or by the simulator."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ T = TypeVar("T")
 BELIEVED_AHEAD_MS = 3_600_000
 GIVE_WAY_EVERY_S = 0.003
 GIVE_WAY_S = 0.0001
-"""Long enough for a thread that waits for the interpreter to wake up and take it."""
+"""Long enough for a thread that waits for the interpreter lock to wake up and take it."""
 UNKNOWN_MS = -1
 
 
 class Clock(Protocol):
-    """Reads the clocks of the machine."""
+    """Reads the machine's clocks."""
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970; may jump."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some start; never goes back."""
+        """Milliseconds since an arbitrary start; never goes back."""
 
 
 class SystemClock:
@@ -43,36 +43,36 @@ class SystemClock:
 
 
 class SteadyClock:
-    """``Now`` for commands: wall time that never goes back and does not leap.
+    """``Now`` for commands: wall time that never goes back and does not leap ahead.
 
-    It never goes below the last persisted time, and is believed at most an hour ahead of where
-    monotonic time puts it: a clock set to 2100 must not expire every offset. If it stays ahead,
-    as after a sleep of the machine in which monotonic time stood still, it is believed one hour
-    more with every hour that passes. The clock that a process starts with is believed.
+    It never falls below the last persisted timestamp and runs at most one hour ahead of where
+    monotonic time puts it: a clock set to 2100 must not expire every offset. If the machine's clock
+    stays ahead (monotonic time stands still while the machine sleeps), this clock accepts one more
+    hour with every hour that passes. The wall time at process start is accepted as it is.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.found_ms = 0
-        """The last timestamp in the log that was found, 0 where nothing was."""
+        """The last timestamp found in the log, 0 if the log was empty."""
         self._persisted_ms = 0
         self._believed_ms = UNKNOWN_MS
         self._believed_at_ms = 0
 
     def note_found(self, wall_ms: int) -> None:
-        """The log that was found ends with this timestamp; how long ago that was nobody knows."""
+        """Start from the last timestamp of the log; its age is unknown."""
         self.found_ms = self._persisted_ms = wall_ms
         self._believed_ms = max(self._clock.wall_ms(), wall_ms)
         self._believed_at_ms = self._clock.monotonic_ms()
 
     def note_persisted(self, wall_ms: int) -> None:
-        """A record with this timestamp is in the log."""
+        """Note that a record with this timestamp is in the log."""
         if wall_ms < self._persisted_ms:
             return
         self._persisted_ms = wall_ms
         monotonic_ms = self._clock.monotonic_ms()
         passed_ms = monotonic_ms - self._believed_at_ms
-        # A time that had to be held back is no measure of the next, unless an hour has passed.
+        # A time that was capped is no measure for the next one, unless an hour has passed.
         is_held_back = wall_ms >= self._believed_ms + passed_ms + BELIEVED_AHEAD_MS
         if self._believed_ms < 0 or not is_held_back or passed_ms >= BELIEVED_AHEAD_MS:
             self._believed_ms, self._believed_at_ms = wall_ms, monotonic_ms
@@ -87,7 +87,7 @@ class SteadyClock:
         return Now(max(min(wall_ms, highest_ms), self._persisted_ms), monotonic_ms)
 
     def wall_ms(self) -> int:
-        """The wall time of ``now``, which is mostly that of the machine."""
+        """The wall time of ``now``, computed cheaply in the common case."""
         wall_ms = self._clock.wall_ms()
         if self._persisted_ms <= wall_ms < self._believed_ms + BELIEVED_AHEAD_MS:
             return wall_ms
@@ -102,25 +102,25 @@ class Cancellable(Protocol):
 
 
 class Scheduler(Protocol):
-    """The turns of one thread, and work handed to others."""
+    """The event loop of one thread, and work handed to other threads."""
 
     def call_soon(self, callback: Callable[[], None]) -> object:
-        """Call in a later turn, after what is ready now."""
+        """Call in a later iteration of the loop, after what is ready now."""
 
     def call_later_ms(self, delay_ms: int, callback: Callable[[], None]) -> Cancellable:
-        """Call when so much monotonic time has passed."""
+        """Call after ``delay_ms`` of monotonic time."""
 
     def run_blocking(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
-        """Run ``work`` elsewhere, one after another; ``done`` gets its result or its exception.
+        """Run ``work``, which waits for the disk, on a thread, in order.
 
-        For work that waits for the disk: ``done`` comes in a turn of this thread.
+        ``done`` gets its result or its exception, on the loop.
         """
 
     @property
     def waits_for_syncs(self) -> bool:
-        """Whether ``run_sync`` does its work here and now, if it may."""
+        """Whether ``run_sync`` syncs on the loop itself when it is allowed to."""
 
     def run_sync(
         self,
@@ -129,33 +129,35 @@ class Scheduler(Protocol):
         *,
         may_wait: bool,
     ) -> None:
-        """As ``run_blocking``, for a sync of the log. Where these are brief, and the turns of this
-        thread may wait for it, it is done at once."""
+        """``run_blocking`` for a sync of the log.
+
+        Syncs on the loop itself if the disk syncs fast and ``may_wait`` allows it.
+        """
 
     def run_computing(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
-        """As ``run_blocking``, in a lane of its own, for work that computes for long."""
+        """``run_blocking`` on a thread of its own, for long computations."""
 
     def run_matching(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
     ) -> None:
-        """As ``run_computing``, in a lane of its own, for the patterns of groups."""
+        """``run_computing`` on a thread of its own, for the regular expressions of groups."""
 
     def run_apart(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
-        """As ``run_computing``, beside everything else, for work that may never end."""
+        """``run_computing`` on a new thread per call, for work that may never end."""
 
 
 class Lane:
-    """One thread that does what it is given, in order, and hands results back to the loop.
+    """One thread that runs work in order and hands the results back to the loop.
 
-    A plain queue and one call into the loop: an executor makes a future for each flush, which
-    costs as much again as the rest of the hand-over.
+    A plain queue and one call into the loop: an executor would create a future per flush, which
+    doubles the cost of the hand-over.
 
-    While work is out, ``give_way`` is called every ``GIVE_WAY_EVERY_S``. A loop that is busy lets
-    go of the interpreter in each system call and takes it again before the thread has woken up,
-    and whoever lets go by itself is never asked to: the thread would wait for as long as the loop
-    has work, and all commits with it.
+    While work is outstanding, the loop calls ``give_way`` every ``GIVE_WAY_EVERY_S``. A busy loop
+    releases the interpreter lock in each system call and takes it back before the thread has woken
+    up, and since it releases the lock voluntarily, the interpreter never forces a switch. Without
+    ``give_way`` the thread, and every commit with it, would wait until the loop is idle.
     """
 
     def __init__(
@@ -174,7 +176,7 @@ class Lane:
         self._thread.start()
 
     def put(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
-        """Do ``work`` after what was put before; ``done`` gets its result or its exception."""
+        """Run ``work`` after what was queued before; ``done`` gets its result or its exception."""
         self._queue.put((work, done))
         self._out += 1
         if self._give_way is not None and not self._gives_way:
@@ -192,7 +194,7 @@ class Lane:
         done(result)
 
     def close(self) -> None:
-        """Finish what was put, and end."""
+        """Finish what is queued, then end the thread."""
         self._queue.put(None)
         self._thread.join()
 
@@ -204,17 +206,17 @@ class Lane:
             except BaseException as failure:  # noqa: BLE001 - handed to the loop, not swallowed
                 result = failure
             self._loop.call_soon_threadsafe(self._finish, done, result)
-            # It may wait for long, and must not hold what may be large.
+            # The next get() may block for long; do not keep large objects alive meanwhile.
             del item, work, done, result
 
 
 def give_way() -> None:
-    """Let a thread that waits for the interpreter have it."""
+    """Let a thread that waits for the interpreter lock take it."""
     time.sleep(GIVE_WAY_S)
 
 
 class AsyncioScheduler:
-    """Turns of the running asyncio (or uvloop) loop, and a thread for each lane."""
+    """Schedules on the running asyncio (or uvloop) loop, with one thread per lane."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -248,7 +250,7 @@ class AsyncioScheduler:
         def measure() -> None:
             began_ns = time.perf_counter_ns()
             work()
-            # One at a time: nobody else has the pace meanwhile.
+            # Only one sync runs at a time, so no other thread updates the pace.
             self._pace.note((time.perf_counter_ns() - began_ns) // 1_000)
 
         if not (may_wait and self._pace.waits):
@@ -284,7 +286,7 @@ class AsyncioScheduler:
         Thread(target=run, name="muster-custom-assignor", daemon=True).start()
 
     def close(self) -> None:
-        """Let the threads end; work that was handed over is finished first."""
+        """Finish the work handed over, then end the threads."""
         self._blocking.close()
         self._computing.close()
         self._matching.close()

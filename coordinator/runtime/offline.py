@@ -1,4 +1,4 @@
-"""What is done to the store of a server that does not run: a consumer group made a classic one."""
+"""Offline maintenance of a stopped server's store: conversion to a classic group."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from storage.side_codec import encode_side
 def convert_to_classic_offline(
     store: LogStore, group_id: GroupId, wall_ms: int, *, validate_only: bool
 ) -> None:
-    """Make a consumer group a classic group that stays one, in one durable write.
+    """Convert a consumer group to a classic group that stays classic, in one durable write.
 
-    The group's ``consumer.migration.policy`` becomes ``downgrade`` with it: no member of the
-    consumer protocol converts it again. Raises the ``GroupError`` of ``handle_convert_to_classic``,
-    having changed nothing.
+    The same write sets the group's ``consumer.migration.policy`` to ``downgrade``, so that no
+    member of the consumer protocol converts the group back. Raises the ``GroupError`` of
+    ``handle_convert_to_classic`` and then changes nothing.
     """
     catalogue = Catalogue(CoordinatorSettings())
     load_catalogue(store, catalogue)
     partition = compute_log_partition(group_id, store.partitions)
     shard = Shard(partition, catalogue.settings, catalogue.image, catalogue.group_settings)
     load_shard(store, shard)
-    # Times of a log never go back.
+    # The timestamps of a log never go back.
     wall_ms = max(wall_ms, read_last_timestamp(store))
     command = ConvertToClassicGroup(INTERNAL, group_id, validate_only)
     outcome = handle(shard, command, Now(wall_ms, wall_ms))

@@ -1,4 +1,4 @@
-"""The parts of a runtime, each given what it needs of the others."""
+"""Wires the parts of a runtime together."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from storage.log_store import LogStore
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a runtime is given, or has before it is started."""
+    """What the runtime gets from its caller, or creates before it starts."""
 
     store: LogStore
     settings: CoordinatorSettings
@@ -62,9 +62,10 @@ class Surroundings:
 
 
 class Parts:
-    """Made at a start, from the writer up. ``submit`` takes the coordinator's own commands.
+    """The parts of a running coordinator, created from the writer up.
 
-    What the parts need of each other stands here and nowhere else.
+    ``submit`` takes the coordinator's own commands. All wiring between parts is here and nowhere
+    else.
     """
 
     # More than 15 attributes: one attribute is one part.
@@ -247,12 +248,12 @@ class Parts:
     # ------------------------------------------------------------------------- starting, stopping
 
     def begin(self) -> None:
-        """All groups are loaded."""
+        """Start the work that needs every group loaded."""
         self.background.begin()
         self.targets.begin(self.catalogue.group_settings)
 
     def stop(self) -> None:
-        """Begin nothing more; what was accepted goes on."""
+        """Start nothing new; accepted commands go on."""
         self.commits.is_open = False
         self.timers.stop()
         self.waiting.stop()
@@ -260,21 +261,21 @@ class Parts:
         self.regexes.stop()
 
     def finish(self) -> None:
-        """Nothing is under way any more, as far as members did not ask before."""
-        # What they said was held, or waited for its turn.
+        """Answer what waiting members asked, now that every accepted command is done."""
+        # Their requests were held, or were queued behind others.
         self.waiting.stop()
         self.targets.stop()
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything that was accepted is not answered."""
+        """Whether any accepted command is still unanswered."""
         is_giving = self.context.slices.is_busy or self.waiting.is_busy
         return self.turns.has_any or is_giving or not self.writer.is_idle
 
     # --------------------------------------------------------------------- what becomes durable
 
     def _show_durable(self, generation: int) -> None:
-        """Answers name topics by the image that is durable: it is exchanged before they leave."""
+        """Publish the durable topic image before responses that name its topics leave."""
         if self.catalogue.settle(generation):
             self.catalogue.show_to(self._around.shards)
 
@@ -290,7 +291,7 @@ class Parts:
         return self.context.shard_of(group_id).consumer_groups.get(group_id)
 
     def _refresh_groups(self, name: TopicName) -> None:
-        """A topic has changed: whoever subscribes to it looks at it."""
+        """Make the groups that subscribe to a changed topic look at it."""
         self.regexes.topic_changed(name)
         self.refresh.refresh(self._groups_of(name))
 

@@ -1,8 +1,9 @@
-"""The runtime: shards, batching, timers, loading, watching. The shell around the pure core.
+"""The coordinator runtime: the shell around the pure core.
 
-It carries out the duties that ``coordinator.core`` lists: one command after another, records
-replayed at once and written in one batch with all else of their command, answers held until what
-they show is durable. How its parts go together is in ``coordinator.runtime.parts``.
+It performs the caller's duties that ``coordinator.core`` lists: commands run one at a time, their
+records are replayed at once and written in one batch with the command's side records, and a
+response is held until everything it shows is durable. ``coordinator.runtime.parts`` wires the parts
+together.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Runtime:
     """The coordinator of one process. Implements ``coordinator.runtime.api.Coordinator``."""
 
     parts: Parts
-    """Made when it is started."""
+    """Created at start."""
 
     def __init__(
         self,
@@ -86,28 +87,28 @@ class Runtime:
     # ------------------------------------------------------------------------- starting, stopping
 
     async def start(self) -> None:
-        """Serve, each group from when it is loaded; ``loaded`` is when all are."""
+        """Start serving. Each group is served as soon as it is loaded; see ``loaded``."""
         loop = asyncio.get_running_loop()
         if self._scheduler is None:
             self._scheduler = AsyncioScheduler(loop)
         self.begin_load()
 
     def begin_load(self) -> None:
-        """``start`` for whoever has given a scheduler."""
-        assert self._scheduler is not None, "without a loop a scheduler must be given"
+        """``start`` for a caller that passed its own scheduler."""
+        assert self._scheduler is not None, "pass a scheduler, or call start() on a loop"
         self._prepare(self._scheduler).begin()
 
     async def loaded(self) -> None:
-        """Wait until all is loaded. Raises what the store raises that cannot be read."""
+        """Wait until every shard is loaded. Raises the store's error if loading failed."""
         await self._serving.loading.wait()
 
     def load(self) -> None:
-        """Load all shards from the store at once, and serve."""
-        assert self._scheduler is not None, "without a loop a scheduler must be given"
+        """Load all shards from the store synchronously, then serve."""
+        assert self._scheduler is not None, "pass a scheduler, or call start() on a loop"
         self._prepare(self._scheduler).finish()
 
     def _prepare(self, scheduler: Scheduler) -> Loading:
-        """Everything but the groups, whose shards are empty and refused."""
+        """Create the parts and an empty shard per log partition; loading fills the shards."""
         store = self._around.store
         self._clock.note_found(read_last_timestamp(store))
         self._make_parts(scheduler)
@@ -147,7 +148,7 @@ class Runtime:
         return Shard(partition, self.settings, catalogue.image, catalogue.group_settings)
 
     def _go_on(self, to_refresh: Collection[GroupId], without_target: Collection[GroupId]) -> None:
-        """A shard is loaded: what was under way when the process ended goes on."""
+        """Resume the work that the last process left unfinished in a shard that is now loaded."""
         self.parts.refresh.refresh(to_refresh)
         for group_id in without_target:
             self.parts.targets.mark(group_id, 0)
@@ -194,7 +195,7 @@ class Runtime:
         if not self._serving.is_stopping:
             self.submit(command, reply)
 
-    # ------------------------------------------------------------------------------ what doors use
+    # ------------------------------------------------------------------------ for the front ends
 
     @property
     def image(self) -> TopicImage:

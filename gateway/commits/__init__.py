@@ -1,1 +1,1 @@
-"""OffsetCommit by hand, what is kept of the last one, and refusals of whole commits."""
+"""OffsetCommit: hand-written codec, templates for repeated commits, refusals of whole commits."""

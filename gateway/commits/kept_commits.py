@@ -1,10 +1,10 @@
-"""What a connection keeps of its last commit, so that the next one like it costs little.
+"""Commit templates: what a connection keeps of its last commit to serve repeats of it cheaply.
 
-A consumer commits the same partitions of the same topic again and again: its requests are the same
-but for the correlation id and the numbers of each partition. After the first of them what stands
-around those numbers is kept with a ``CommitTicket``: ``KeptCommit`` for one partition,
-``KeptCommitRows`` for many. The next one that has the same around them is not decoded, and its
-answer is put together from bytes that are kept as well.
+A consumer commits the same partitions of the same topic again and again: its requests differ only
+in the correlation id and in each partition's numbers. After the first commit, the bytes around
+those numbers are kept together with a ``CommitTicket``: ``KeptCommit`` for one partition,
+``KeptCommitRows`` for many. A request with the same bytes around its numbers is not decoded, and
+its response is put together from kept bytes too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from model.responses import PartitionResult, TopicResult
 ROW: Final = struct.Struct(">iqi")
 """Partition, offset and leader epoch."""
 _ROW_TAIL: Final = 2
-"""No metadata, no tagged fields."""
+"""The bytes of a row after its numbers: no metadata, no tagged fields."""
 _ROWS: Final = np.dtype(
     [
         ("partition", ">i4"),
@@ -37,22 +37,22 @@ _ROWS: Final = np.dtype(
     ]
 )
 ROWS_MIN: Final = 8
-"""Fewer are as quickly decoded."""
+"""Fewer partitions are decoded as fast without a template."""
 _KNOWN_PARTITIONS_MAX: Final = 4_096
-"""Of how many partitions a connection keeps the names, counted in every set that has them."""
+"""How many partitions' keys a connection keeps, summed over all sets of partitions."""
 _END: Final = b"\x00\x00"
 """No tagged fields of the topic, nor of the request."""
 _START: Final = struct.Struct(">ihh")
-"""Length, API and version of a frame."""
+"""Length, API key and version of a frame."""
 _HEAD_AT: Final = 12
 _RESULT: Final = struct.Struct(">i5x")
-"""A partition without error, and the end of the answer."""
+"""A partition without error, and the end of the response."""
 
 
 class KeptCommit:
-    """Commits of one partition of one topic by one caller.
+    """A template for commits of one partition of one topic by one caller.
 
-    A frame is ``start``, the correlation id, ``head``, the numbers and ``tail``; its answer
+    A frame is ``start``, the correlation id, ``head``, the numbers and ``tail``. Its response is
     ``answer_start``, the correlation id, ``answer_head`` and the result of the partition.
     """
 
@@ -76,15 +76,15 @@ class KeptCommit:
         self._row_at = _HEAD_AT + row_at
         self._length = _HEAD_AT + len(raw)
         self._ticket = ticket
-        # The header of the answer ends with an empty tag section.
+        # The response header ends with an empty tag section.
         body = b"\x00" + encode_commit_response((topic,), version)
         self._answer_start = struct.pack(">i", 4 + len(body))
         self._answer_head = body[: -_RESULT.size]
 
     def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
-        """Commit what a frame says that differs in nothing but the numbers (``Repeats``).
+        """Commit a frame that differs from the template only in its numbers (``Repeats``).
 
-        ``None`` also where the ticket does not do it.
+        Returns ``None`` for any other frame, and if the ticket does not allow the commit.
         """
         if (
             len(frame) != self._length
@@ -108,10 +108,10 @@ class KeptCommit:
 
 
 class KeptCommitRows:
-    """Commits of so many partitions of one topic by one caller.
+    """A template for commits of a fixed number of partitions of one topic by one caller.
 
-    As ``KeptCommit``, with a row for each partition. For the sets of partitions that come again
-    their names and the answer are kept as well.
+    Like ``KeptCommit``, with one row per partition. For each set of partitions that repeats, the
+    record keys and the response are kept too.
     """
 
     __slots__ = (
@@ -140,7 +140,7 @@ class KeptCommitRows:
         self._known: dict[bytes, tuple[list[bytes], bytes, bytes]] = {}
 
     def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
-        """As ``KeptCommit.serve``."""
+        """See ``KeptCommit.serve``."""
         if (
             len(frame) != self._length
             or not frame.startswith(self._head, _HEAD_AT)
@@ -163,13 +163,13 @@ class KeptCommitRows:
         return None
 
     def _learn(self, partitions: NDArray[np.int32]) -> tuple[list[bytes], bytes, bytes] | None:
-        """The keys of these partitions, and what goes around the correlation id of the answer."""
+        """The keys of these partitions, and the response around its correlation id."""
         keys = self._ticket.name_partitions(partitions)
         if keys is None:
             return None
         results = tuple(PartitionResult(number, ErrorCode.NONE) for number in partitions.tolist())
         topic = TopicResult(self._topic.name, self._topic.topic_id, results)
-        # The header of the answer ends with an empty tag section.
+        # The response header ends with an empty tag section.
         answer = b"\x00" + encode_commit_response((topic,), self._version)
         if len(self._known) * self._count >= _KNOWN_PARTITIONS_MAX:
             self._known.clear()
@@ -185,9 +185,9 @@ AnyKept: TypeAlias = KeptCommit | KeptCommitRows
 
 
 class PendingCommit:
-    """A commit that is being made durable, in its place among the requests of its connection.
+    """A commit being made durable, in its place among the connection's requests.
 
-    ``frame`` is its answer.
+    ``frame`` is its response.
     """
 
     __slots__ = ("_door", "answered", "frame")
@@ -198,16 +198,16 @@ class PendingCommit:
         self.answered = False
 
     def release(self) -> None:
-        """It is durable: answer it."""
+        """Answer the commit; it is durable."""
         self.answered = True
         self._door.send_answered()
 
     def abandon(self) -> None:
-        """The connection is gone; the commit is made all the same."""
+        """The connection is closed; the commit is completed all the same."""
 
 
 def keep_commit(context: RequestContext, request: Commit, command: OffsetCommit) -> None:
-    """Keep what is being submitted for the next one like it, in place of what was kept before."""
+    """Replace the connection's template by one of this commit, or by none."""
     kept = _compute_kept(context, request, command)
     if kept is not None:
         context.door.repeats[KEY] = kept
@@ -218,7 +218,7 @@ def keep_commit(context: RequestContext, request: Commit, command: OffsetCommit)
 def _compute_kept(
     context: RequestContext, request: Commit, command: OffsetCommit
 ) -> AnyKept | None:
-    """What to keep of a request that is being submitted; ``None`` where it is not worth it."""
+    """The template of a request being submitted; ``None`` if it is not worth keeping."""
     raw, topics = context.raw, request.topics
     if not raw or len(topics) != 1 or not _is_plain(raw, topics[0]):
         return None
@@ -233,7 +233,7 @@ def _compute_kept(
 
 
 def _is_plain(raw: bytes, topic: TopicOffsets) -> bool:
-    """Whether nothing is in the request but what is kept, and the numbers of its partitions."""
+    """Whether the request is nothing but the template and its partitions' numbers."""
     count = len(topic.partitions)
     size = count * _ROWS.itemsize
     if not (count == 1 or count >= ROWS_MIN) or len(raw) < size + len(_END):

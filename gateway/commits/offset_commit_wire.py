@@ -1,7 +1,7 @@
-"""OffsetCommit by hand: the most frequent request that writes.
+"""Hand-written codec of OffsetCommit, the most frequent request that writes.
 
-Versions 8 to 10 (flexible) are read straight into the model and written from it, a fifth of the
-work of doing both by way of kio's classes; the versions before take the common path.
+Versions 8 to 10 (flexible) are decoded into the model and encoded from it directly, at a fifth of
+the cost of kio's classes; older versions take the common path.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ KEY: Final = 8
 FIRST_FLEXIBLE_VERSION: Final = 8
 FIRST_TOPIC_ID_VERSION: Final = 10
 LONG_BYTES: Final = 192 * 1024
-"""Of a flexible version: as many partitions of a topic as may be committed are read in 12 ms."""
+"""Flexible requests up to this size decode in 12 ms: the most partitions a topic may commit."""
 
 _AT_ONCE: Final = 2 * COMMIT_PARTITIONS_MAX
-"""Elements of the largest commit that is taken: a topic for each partition."""
+"""Elements of the largest commit accepted: a topic for each partition."""
 
 _INT32: Final = struct.Struct(">i")
 _NUMBERS: Final = struct.Struct(">iqi")
 _PARTITION: Final = struct.Struct(">iqiBB")
-"""With the length of the metadata, 0 or 1 for null or empty, and an empty tag section."""
+"""With the metadata's length (0 or 1: null or empty) and an empty tag section."""
 _RESULT: Final = struct.Struct(">ihx")
 
 
 class Commit(NamedTuple):
-    """The request in every version; ``retention_ms`` is -1 where the client gave none."""
+    """The request in every version; ``retention_ms`` is -1 if the client sends none."""
 
     group_id: str
     generation_id_or_member_epoch: int
@@ -58,7 +58,7 @@ class Commit(NamedTuple):
 
 
 def make_commit_decoder(version: int, elements: int) -> Decoder:
-    """Reads a commit of this version; ``elements`` bounds topics and partitions."""
+    """A decoder for this version; ``elements`` bounds topics and partitions."""
     if version >= FIRST_FLEXIBLE_VERSION:
         return _make_flexible_decoder(version, elements)
     request = request_type(KEY, version)
@@ -66,7 +66,7 @@ def make_commit_decoder(version: int, elements: int) -> Decoder:
 
 
 def make_long_commit_decoder(version: int, elements: int) -> LongDecoder:
-    """Reads the same in slices, where it is of so many partitions that it takes long."""
+    """The same in slices, for commits of so many partitions that decoding takes long."""
     if version >= FIRST_FLEXIBLE_VERSION:
         by_id = version >= FIRST_TOPIC_ID_VERSION
         return LongDecoder(
@@ -103,10 +103,10 @@ def _try_common(data: bytes, pos: int, end: int, by_id: bool, elements: int) -> 
 
 
 def _read_common(data: bytes, pos: int, end: int, by_id: bool, elements: int) -> Commit | None:
-    """A commit as most are: short strings, no instance id, no metadata, no tagged fields.
+    """Decode a common commit: short strings; no instance id, metadata or tagged fields.
 
-    ``None`` for any other, and for a broken one, which ``_read_in_slices`` then reads or refuses.
-    What it reads beyond ``end`` shows at the end, for the position only grows.
+    Returns ``None`` for any other commit, and for a malformed one; ``_read_in_slices`` then decodes
+    or refuses it. A read beyond ``end`` is detected at the end, since the position only grows.
     """
     length = data[pos]
     if not 0 < length < 128:
@@ -130,7 +130,7 @@ def _read_common(data: bytes, pos: int, end: int, by_id: bool, elements: int) ->
         count, pos = _read_length(data, pos)
     left = elements + 1 - count
     topics = []
-    # ``Any``: a call of ``TopicName`` costs as much as the rest of the line.
+    # ``Any``: calling ``TopicName`` would double the cost of the line.
     name: Any = None
     topic_id: Any = None
     for _ in range(count - 1):
@@ -162,22 +162,22 @@ def _read_common(data: bytes, pos: int, end: int, by_id: bool, elements: int) ->
 
 
 def _read_length(data: bytes, pos: int) -> tuple[int, int]:
-    """A length of two or three bytes, and the position behind it."""
+    """A length of two or three bytes, and the position after it."""
     low, middle = data[pos], data[pos + 1]
     if middle < 128:
         return low - 128 + (middle << 7), pos + 2
     high = data[pos + 2]
     if high > 127:
-        raise IndexError("a length of more bytes")
+        raise IndexError("a length of more than three bytes")
     return low - 128 + (middle - 128 << 7) + (high << 14), pos + 3
 
 
 def _read_partitions(
     data: bytes, pos: int, end: int, count: int
 ) -> tuple[OffsetColumns | None, int]:
-    """Partitions without metadata or tagged fields, and the position behind them.
+    """Partitions without metadata or tagged fields, and the position after them.
 
-    ``None`` where one has either.
+    ``None`` if a partition has either.
     """
     stop = pos + count * _PARTITION.size
     if stop > end:
@@ -195,7 +195,7 @@ def _read_partitions(
 
 
 def _read_in_slices(cursor: Cursor, by_id: bool) -> Steps[Commit]:
-    """Any commit of a flexible version; raises ``DecodeError``."""
+    """Decode any flexible commit. Raises ``DecodeError``."""
     group_id = read_compact_text(cursor)
     epoch = _INT32.unpack(cursor.take(4))[0]
     member_id = read_compact_text(cursor)
@@ -263,7 +263,7 @@ def _convert_long(steps: Steps[Any]) -> Steps[Commit]:
 
 
 def _convert(request: Any) -> Steps[Commit]:
-    """The entity of a version before 8."""
+    """Convert kio's entity of a version before 8."""
     topics = []
     left = SLICE
     for topic in request.topics:
@@ -300,7 +300,7 @@ def _convert_partition(row: Any) -> OffsetRow:
 
 
 def _encode_name(name: str) -> bytes:
-    """Kept for names that topics may have: what strangers make up has no end."""
+    """Encode a topic name; cached if its length is valid: clients can invent any number."""
     return _encode_short_name(name) if len(name) <= NAME_LENGTH_MAX else _encode_any_name(name)
 
 
@@ -313,7 +313,7 @@ _encode_short_name = lru_cache(maxsize=4_096)(_encode_any_name)
 
 
 def encode_commit_response(topics: Sequence[TopicResult], version: int) -> bytes:
-    """The body of an answer in version 8, 9 or 10."""
+    """The body of a response in version 8, 9 or 10."""
     parts = [b"\x00\x00\x00\x00", compact_length(len(topics))]
     pack = _RESULT.pack
     by_id = version >= FIRST_TOPIC_ID_VERSION

@@ -1,6 +1,6 @@
-"""Commits that are refused as a whole: each partition has the error, but for those unknown anyway.
+"""Refuses whole commits: each partition gets the error, unless it does not exist.
 
-Kafka's broker sorts out topics and partitions that do not exist before it asks the coordinator.
+Like Kafka's broker, which removes unknown topics and partitions before it asks the coordinator.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from model.topics import TopicImage
 
 
 def compute_refused_topic(image: TopicImage, topic: TopicOffsets, code: ErrorCode) -> TopicResult:
-    """The results of a topic of a commit that failed with ``code``."""
+    """The results of one topic of a commit that failed with ``code``."""
     refusal = _compute_refusal(image, topic.name, topic.topic_id, code)
     results = tuple(
         PartitionResult(partition, refusal.find_code(partition)) for partition in topic.partitions
@@ -56,9 +56,9 @@ def _compute_refusal(
 
 
 def is_too_large(topics: Sequence[Any]) -> bool:
-    """Whether the commit names more than the coordinator takes, so that it need not be asked.
+    """Whether the commit names more partitions than the coordinator accepts.
 
-    ``topics`` are as a request of either API has them.
+    ``topics`` may come from a request of either API.
     """
     return (
         len(topics) > COMMIT_PARTITIONS_MAX
@@ -68,7 +68,7 @@ def is_too_large(topics: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A topic of a commit that is too large. ``denied`` is why, where the caller may not commit."""
+    """A topic of too large a commit. ``denied`` is the error if it is not authorized."""
 
     name: TopicName | None
     topic_id: TopicId | None
@@ -83,9 +83,10 @@ def refuse_in_slices(
     make_topic: Callable[[Refused, Any], Any],
     row_class: Any,
 ) -> Steps[list[Any]]:
-    """The topics of the answer, with UNKNOWN_SERVER_ERROR, which is Kafka's for too large a batch.
+    """The topics of the response, each partition with UNKNOWN_SERVER_ERROR.
 
-    ``make_topic`` takes a topic and its rows, which are of ``row_class``.
+    Kafka returns this error for too large a batch. ``make_topic`` takes a topic and its rows, which
+    are of ``row_class``.
     """
     image = context.node.coordinator.image
     long = LongAnswer(context)

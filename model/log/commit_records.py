@@ -1,4 +1,4 @@
-"""Offsets of one commit, as columns: from the request that names them to the log."""
+"""The offsets of one commit as columns, used from the request to the log."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from model.ids import (
 )
 
 Column: TypeAlias = "tuple[int, ...] | NDArray[np.signedinteger]"
-"""Numbers of partitions in their order; an array where they are read from bytes at once."""
+"""One number per partition; an array if decoded from bytes in one step."""
 
 OffsetRow: TypeAlias = tuple[int, int, int, str]
 """Partition, offset, leader epoch (-1 for none) and metadata."""
 
 
 class OffsetColumns(NamedTuple):
-    """Offsets of partitions of one topic. ``metadata`` is empty where no partition has any.
+    """Offsets of partitions of one topic. ``metadata`` is empty if no partition has any.
 
-    ``keys`` are the record keys of the partitions, where somebody who commits them again and again
-    keeps them.
+    ``keys`` are the partitions' record keys, if the caller keeps them for repeated commits.
     """
 
     partitions: Column
@@ -40,7 +39,7 @@ class OffsetColumns(NamedTuple):
         return any(self.metadata)
 
     def rows(self) -> Iterator[OffsetRow]:
-        """Each partition's row."""
+        """One row per partition."""
         columns = _to_ints(self.partitions), _to_ints(self.offsets), _to_ints(self.leader_epochs)
         metadata = self.metadata or ("",) * len(self.partitions)
         return zip(*columns, metadata, strict=True)
@@ -65,8 +64,8 @@ def _to_ints(column: Column) -> Sequence[int]:
 class OffsetCommits(NamedTuple):
     """Records of type 1 for partitions of one topic, one for each row of ``offsets``.
 
-    The log takes them as they are, without a key and a value made for each. None has an expiry of
-    its own.
+    The log encodes them directly, without a key and a value object each. None has an expiry of its
+    own.
     """
 
     group: GroupId

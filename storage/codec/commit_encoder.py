@@ -1,8 +1,8 @@
-"""Offset commits of one group in one topic, again and again: their bytes but for the numbers.
+"""Encodes repeated offset commits of one group in one topic: everything but the numbers is kept.
 
-Equal to what ``hot`` and ``batches`` make of the records (a property test says so). A commit of one
-offset without metadata, alone in its batch, is packed in one piece; one of many is a matrix with a
-record a row, whose columns are filled in.
+The bytes equal those of ``hot`` and ``batches`` (a property test checks it). A commit of one offset
+without metadata, alone in its batch, is packed in one piece. A batch of many offsets is built as a
+matrix with one record per row, whose columns are then filled in.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from storage.codec.wire import INT32, encode_zigzag
 _VERSION: Final = 4
 _NO_METADATA: Final = 1
 _NUMBERS: Final = "hqibq"
-"""Version, offset, leader epoch, length of the metadata, commit timestamp."""
+"""Version, offset, leader epoch, metadata length, commit timestamp."""
 _TOPIC_ID_TAG: Final = b"\x01\x00\x10"
 
 _DELTA_STARTS: Final = tuple(1 << 7 * size - 1 for size in range(1, 5))
-"""The first offset delta that takes two bytes, three, four and five: all that int32 can be."""
+"""The first offset deltas that take two, three, four and five bytes (an int32 takes no more)."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
 
 class CommitEncoder:
-    """Type 1, v4. Leader epochs are -1 where there is none. Batches are without metadata."""
+    """Encodes records of type 1, v4. Leader epochs are -1 for none. Batches have no metadata."""
 
     __slots__ = (
         "_head",
@@ -63,12 +63,12 @@ class CommitEncoder:
         self._tail = _TOPIC_ID_TAG + topic_id
         value = struct.Struct(f">{_NUMBERS}{len(self._tail)}s")
         self._pack_value = value.pack
-        # Attributes, no timestamp delta, no offset delta, then the key up to its partition.
+        # Attributes, timestamp delta 0, offset delta 0, then the key up to its partition.
         self._key_length = encode_zigzag(len(self._prefix) + INT32.size)
         body = b"\x00\x00\x00" + self._key_length + self._prefix
         self._value_size = value.size
         self._value_length = encode_zigzag(value.size)
-        # Behind the value is the count of headers.
+        # The header count follows the value.
         record_size = len(body) + INT32.size + len(self._value_length) + value.size + 1
         self._head = encode_zigzag(record_size) + body
         batch = struct.Struct(
@@ -80,7 +80,7 @@ class CommitEncoder:
         self._value_end = batch.size - 1
         self._value_at = self._value_end - value.size
         self.size = PREFIX.size + batch.size
-        """Of a batch with one commit."""
+        """The size of a batch with one commit."""
 
     def encode_key(self, partition: int) -> bytes:
         """The record key of a partition."""
@@ -95,7 +95,7 @@ class CommitEncoder:
     def encode_pairs(
         self, columns: OffsetColumns, commit_timestamp: int
     ) -> Iterable[tuple[bytes, bytes]]:
-        """The key and the value of each row, as their records have them."""
+        """The record key and value of each row."""
         keys = columns.keys or self.encode_keys(columns.partitions)
         if columns.metadata:
             return zip(keys, self._encode_with_metadata(columns, commit_timestamp), strict=True)
@@ -116,13 +116,13 @@ class CommitEncoder:
                     offset, leader_epoch, metadata, commit_timestamp, topic_id=topic_id
                 )
             )
-            assert value is not None, "no tags are unknown"
+            assert value is not None, "the value has no unknown tags"
             yield value
 
     def encode_batch(
         self, base_offset: int, wall_ms: int, columns: OffsetColumns, commit_timestamp: int
     ) -> tuple[bytes, bytes]:
-        """A batch with the one offset of ``columns``, and its value alone."""
+        """A batch of the one offset in ``columns``, and its value."""
         (partition,), (offset,), (leader_epoch,) = columns[:3]
         body = self._pack_body(
             0, 0, wall_ms, wall_ms, -1, -1, 0, 1,
@@ -135,7 +135,7 @@ class CommitEncoder:
     def encode_rows(
         self, base_offset: int, wall_ms: int, columns: OffsetColumns, commit_timestamp: int
     ) -> tuple[bytes, Bytes]:
-        """A batch with a record for each row, and their values as rows."""
+        """A batch with a record per row, and the values as rows."""
         partitions = np.asarray(columns.partitions, ">i4")
         count = len(partitions)
         values = np.empty((count, self._value_size), np.uint8)
@@ -154,7 +154,7 @@ class CommitEncoder:
     def _encode_records(
         self, partitions: NDArray[np.int32], values: Bytes, start: int, end: int
     ) -> bytes:
-        """The records of rows whose offset deltas have the same number of bytes."""
+        """The records of rows whose offset deltas have the same encoded length."""
         partitions, values = partitions[start:end], values[start:end]
         count = len(partitions)
         delta = encode_zigzag(start)
@@ -191,7 +191,7 @@ _find_encoder = lru_cache(maxsize=8_192)(CommitEncoder)
 
 
 def find_commit_encoder(commits: OffsetCommits) -> CommitEncoder:
-    """The encoder of this group and topic, kept for those that commit again and again."""
+    """The encoder for this group and topic; cached."""
     if len(commits.group) + len(commits.topic) <= KEPT_LENGTH_MAX:
         return _find_encoder(commits.group, commits.topic, commits.topic_id)
     return CommitEncoder(commits.group, commits.topic, commits.topic_id)

@@ -1,9 +1,9 @@
-"""Hand-written codecs of the records that are written and read most, equal to their schemas.
+"""Hand-written codecs of the most frequent record types, equal to their schemas.
 
-Only what a measurement asked for: a commit writes an offset key and value, a rebalance a target
-and a current assignment for each member, or all of a classic group's members in one record, and a
-start reads targets and assignments back. They return ``None`` for the rare forms, which the
-schema's own codec then handles. Like its primitives they raise ``wire.BAD_INPUT``.
+Only what measurements asked for: a commit writes offset keys and values, a rebalance a target and a
+current assignment per member, or all members of a classic group in one record, and a start reads
+targets and assignments back. They return ``None`` for rare forms, which the schema's codec then
+handles. Like the primitives they raise ``wire.BAD_INPUT``.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _TOPIC_ID_TAG = b"\x01\x00\x10"
 _COMPACT_EMPTY = 1
 _ONE_BYTE = 0x7F
 KEPT_LENGTH_MAX = 512
-"""Group ids may have 32,767 bytes: prefixes as long as that are not kept."""
+"""Prefixes longer than this are not cached: a group id may have 32,767 bytes."""
 _ONE_BYTE_EPOCHS = 0x7F // 4
 _ASSIGNED_FIXED = 21
-"""What a topic of a current assignment takes beside its partitions and their epochs."""
+"""The size of a current assignment's topic without its partitions and their epochs."""
 
 
 def encode_offset_key_prefix(group: str, topic: str) -> bytes:
-    """What the keys of all offsets of a group in a topic begin with; the partition follows."""
+    """The common prefix of the keys of a group's offsets in a topic; the partition follows it."""
     if len(group) + len(topic) > KEPT_LENGTH_MAX:
         return _encode_offset_key_prefix(group, topic)
     return _find_offset_key_prefix(group, topic)
@@ -60,12 +60,12 @@ _find_offset_key_prefix = lru_cache(maxsize=8192)(_encode_offset_key_prefix)
 
 
 def encode_offset_key(key: OffsetCommitKey) -> bytes:
-    """Type 1."""
+    """Encode a key of type 1."""
     return encode_offset_key_prefix(key.group, key.topic) + INT32.pack(key.partition)
 
 
 def decode_member_key(data: bytes) -> tuple[str, str] | None:
-    """Group and member of the keys of types 5, 7 and 8."""
+    """Group and member of a key of type 5, 7 or 8."""
     group_end = 4 + INT16.unpack_from(data, 2)[0]
     start = group_end + 2
     if group_end < 4 or start + INT16.unpack_from(data, group_end)[0] != len(data):
@@ -74,7 +74,7 @@ def decode_member_key(data: bytes) -> tuple[str, str] | None:
 
 
 def encode_offset_value(value: OffsetCommitValue) -> bytes | None:
-    """Type 1, v4."""
+    """Encode a value of type 1, v4."""
     if value.unknown_tags:
         return None
     topic_id = value.topic_id
@@ -104,7 +104,7 @@ def encode_offset_value(value: OffsetCommitValue) -> bytes | None:
 
 
 def encode_target_value(value: ConsumerGroupTargetAssignmentMemberValue) -> bytes | None:
-    """Type 7, v0."""
+    """Encode a value of type 7, v0."""
     if value.unknown_tags:
         return None
     topics = value.topic_partitions
@@ -124,7 +124,7 @@ def encode_target_value(value: ConsumerGroupTargetAssignmentMemberValue) -> byte
 
 
 def encode_current_value(value: ConsumerGroupCurrentMemberAssignmentValue) -> bytes | None:
-    """Type 8, v0."""
+    """Encode a value of type 8, v0."""
     if value.unknown_tags:
         return None
     parts = [
@@ -156,7 +156,7 @@ def _append_assigned(parts: list[bytes], topic: AssignedTopicPartitions) -> None
 
 
 def encode_group_value(value: GroupMetadataValue) -> bytes:
-    """Type 2, v3, which has no tags: of very many members, where groups are large."""
+    """Encode a value of type 2, v3, which has no tags; a large group has very many members."""
     parts = [
         b"\x00\x03",
         _encode_text(value.protocol_type),
@@ -197,7 +197,7 @@ def _encode_nullable_text(text: str | None) -> bytes:
 
 
 def decode_offset_value(data: bytes) -> OffsetCommitValue | None:
-    """Type 1, v4, with short metadata and no tag but the topic id."""
+    """Decode a value of type 1, v4, with short metadata and no tag but the topic id."""
     _, offset, leader_epoch = _OFFSET_HEAD.unpack_from(data)
     start = _OFFSET_HEAD.size + 1
     end = start + data[start - 1] - 1
@@ -211,7 +211,7 @@ def decode_offset_value(data: bytes) -> OffsetCommitValue | None:
 
 
 def decode_target_value(data: bytes) -> ConsumerGroupTargetAssignmentMemberValue | None:
-    """Type 7, v0, with one-byte lengths and no tags."""
+    """Decode a value of type 7, v0, with one-byte lengths and no tags."""
     topics = []
     pos = 3
     if not 0 < data[2] <= _ONE_BYTE:
@@ -232,7 +232,7 @@ def decode_target_value(data: bytes) -> ConsumerGroupTargetAssignmentMemberValue
 
 
 def decode_current_value(data: bytes) -> ConsumerGroupCurrentMemberAssignmentValue | None:
-    """Type 8, v0, with one-byte lengths and no tags but an epoch for each partition."""
+    """Decode a value of type 8, v0, with one-byte lengths and no tag but the partitions' epochs."""
     _, member_epoch, previous_member_epoch, state = _CURRENT_HEAD.unpack_from(data)
     lists = []
     pos = _CURRENT_HEAD.size

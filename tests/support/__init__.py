@@ -1,1 +1,1 @@
-"""What tests of several rooms share: a store in memory, invariants, short ways to do things."""
+"""Shared test helpers: a store in memory, virtual time, invariants, Kafka clients."""

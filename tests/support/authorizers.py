@@ -1,4 +1,4 @@
-"""An authorizer that denies what a test says, and keeps what it was asked."""
+"""An authorizer with configurable denials, which records the questions it was asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Right = tuple[Operation, ResourceType, str]
 
 
 class Question(NamedTuple):
-    """What an authorizer is asked."""
+    """One call of ``authorize``."""
 
     principal: str
     host: str

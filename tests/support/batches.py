@@ -1,4 +1,4 @@
-"""Batches one after another."""
+"""Decodes consecutive record batches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from storage.codec.batches import Batch, Decompress, decode_batch
 
 
 def decode_batches(data: bytes, *, decompress: Decompress | None = None) -> Iterator[Batch]:
-    """The batches that ``data`` consists of, each with its CRC verified.
+    """The batches in ``data``, each with its CRC verified.
 
-    ``decompress`` is needed for compressed batches only (``storage.log.compression`` has one).
+    Only compressed batches need ``decompress`` (``storage.log.compression`` has one).
     """
     pos = 0
     while pos < len(data):

@@ -1,4 +1,4 @@
-"""A disk with as much room as a test says."""
+"""A disk whose free space the test sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coordinator.runtime.runtime import Runtime
 
 
 def set_free_space(runtime: Runtime, free_bytes: Callable[[], int], min_free_bytes: int) -> None:
-    """From now on the disk says this; it is looked at the next time that anybody asks."""
+    """Set the free space that the next check of the disk reads."""
     space = runtime._around.space
     space._free_bytes = free_bytes
     space._min_free_bytes = min_free_bytes

@@ -1,4 +1,4 @@
-"""Records of a group that came with an import: ``import classic g members=a,b``."""
+"""Records of an imported group: ``import classic g members=a,b``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_TYPE = 99
 
 
 def make_imported(kind: str, group: str, options: dict[str, str]) -> list[Record]:
-    """The records of one group; members are ``a``, or ``a@3`` with the epoch that they are at."""
+    """The records of one group; a member is ``a``, or ``a@3`` with its epoch."""
     group_id = GroupId(group)
     members = [part.partition("@") for part in options.get("members", "").split(",") if part]
     epochs = {MemberId(name): int(epoch or 0) for name, _, epoch in members}
@@ -70,7 +70,7 @@ def _make_classic(
 
 
 def _make_offset(group_id: GroupId, options: dict[str, str]) -> Record:
-    """For partition 0 of a topic."""
+    """An offset of a topic's partition 0."""
     key = OffsetCommitKey(group_id, TopicName(options["topic"]), 0)
     return Record(key, OffsetCommitValue(int(options["offset"]), -1, "", START_WALL_MS))
 

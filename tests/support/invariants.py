@@ -1,7 +1,7 @@
-"""Invariants of group state, named as the specification names them.
+"""Invariants of group state, named as in the specification.
 
-Each raises ``AssertionError`` with what is wrong. They are for the simulator, the properties and
-the scenarios; the server does not run them on its way.
+Each raises ``AssertionError`` with what is wrong. The simulator, the property tests and the
+scenarios check them; the server does not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from model.log.records import MemberState
 
 
 def check_group(group: ConsumerGroup) -> None:
-    """All of the below."""
+    """Check all of the invariants below."""
     no_double_client_assignment(group)
     valid_partition_epoch(group)
     legal_target_assignment(group)
@@ -34,7 +34,7 @@ def no_double_client_assignment(group: ConsumerGroup) -> None:
 
 
 def valid_partition_epoch(group: ConsumerGroup) -> None:
-    """A partition is marked as held exactly by the member that holds it (S3)."""
+    """A partition's current owner is exactly the member that has it (S3)."""
     held: dict[int, int] = {}
     for member in group.members():
         for number in (*member.assigned, *member.pending_revocation):
@@ -48,7 +48,7 @@ def valid_partition_epoch(group: ConsumerGroup) -> None:
             holder = group.slots[slot]
             assert holder is not None
             epoch = group.assignment_epoch_of[number]
-            # A static member that left and may come back is at -2 and keeps what it has.
+            # A static member that left temporarily is at epoch -2 and keeps its partitions.
             assert holder.member_epoch < 0 or epoch <= holder.member_epoch, (
                 f"{group.group_id}: partition {number} has epoch {epoch}, newer than its "
                 f"holder's {holder.member_epoch}"
@@ -56,7 +56,7 @@ def valid_partition_epoch(group: ConsumerGroup) -> None:
 
 
 def legal_target_assignment(group: ConsumerGroup) -> None:
-    """The target gives each partition to at most one member, to one that exists (S4)."""
+    """The target gives each partition to at most one member, which exists (S4)."""
     given: dict[int, str] = {}
     for member in group.entries.values():
         for number in member.target or ():
@@ -81,10 +81,11 @@ def valid_member_epoch(group: ConsumerGroup) -> None:
 
 
 def valid_stable_group_state(group: ConsumerGroup) -> None:
-    """STABLE: all at the group epoch, nothing pending, and assigned is target (S8).
+    """STABLE: all members at the group epoch, nothing pending, assigned equals target (S8).
 
-    A member whose new pattern is not resolved yet may have less than the target, which is of the
-    old one: it gave that up, and costs no epoch before the new one is known.
+    A member whose new regular expression is not resolved yet may have less than the target, which
+    matches the old one: it has revoked the rest, and the epoch is bumped only when the new one is
+    resolved.
     """
     if group.state() is not ConsumerGroupState.STABLE:
         return
@@ -101,7 +102,7 @@ def valid_stable_group_state(group: ConsumerGroup) -> None:
 
 
 def one_member_per_instance(group: ConsumerGroup) -> None:
-    """An instance id is of at most one member, and the group knows of which (S24)."""
+    """An instance id belongs to at most one member, and the group knows which (S24)."""
     found: dict[str, str] = {}
     for member in group.members():
         instance_id = member.metadata.instance_id if member.metadata is not None else None

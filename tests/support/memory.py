@@ -1,7 +1,7 @@
-"""``LogStore`` in memory, with a simulated disk: what is not synced can be lost.
+"""``LogStore`` in memory, with a simulated disk that can lose unsynced writes.
 
-For the simulator and for tests: the same contract and the same checks as the store on RocksDB,
-deterministic. ``crash`` gives the store that a restart would find.
+For the simulator and tests: the same contract and checks as the store on RocksDB, and
+deterministic. ``crash`` returns the store that a restart finds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOG_START = LogOffset(0)
 
 
 class _SortedMap:
-    """Keys to values, read in the order of the keys; a scan sees the map as it was."""
+    """A map read in key order; a scan sees the map as of its start."""
 
     __slots__ = ("_keys", "_values")
 
@@ -82,7 +82,7 @@ class _Write:
 
 @dataclass(slots=True)
 class _Content:
-    """What a disk, or the memory before it, holds; ``sequence`` counts writes."""
+    """The content of the disk, or of memory; ``sequence`` counts writes."""
 
     log: list[list[PartitionAppend]]
     latest: list[_SortedMap]
@@ -147,7 +147,7 @@ class _Content:
 
 
 class MemoryLogStore:
-    """A ``LogStore`` without files. ``partitions`` and ``cluster_id`` are as the caller says."""
+    """A ``LogStore`` without files, with the given ``partitions`` and ``cluster_id``."""
 
     def __init__(self, partitions: int, cluster_id: str = "memory-cluster-0000000") -> None:
         if partitions < 1:
@@ -291,11 +291,11 @@ class MemoryLogStore:
             self._is_closed = True
 
     def crash(self, survivors: int = 0) -> MemoryLogStore:
-        """The store that a restart finds, and the end of this one.
+        """End this store and return the one that a restart finds.
 
-        Everything synced survives, and of the writes since then the first ``survivors``, each
-        whole. Raises ``WatermarkViolation`` where that is less than what was marked, which only
-        a bug of the caller or of this class can bring about.
+        Everything synced survives, and of the later writes the first ``survivors``, each whole.
+        Raises ``WatermarkViolation`` if that is less than what was marked durable, which only a bug
+        of the caller or of this class can cause.
         """
         found = MemoryLogStore(self.partitions, self.cluster_id)
         found._durable = self._durable
@@ -315,7 +315,7 @@ class MemoryLogStore:
 
     @property
     def unsynced_writes(self) -> int:
-        """How many writes a crash may lose: the range of ``crash``'s argument."""
+        """How many writes a crash may lose: the upper bound of ``crash``'s argument."""
         return len(self._unsynced)
 
     def _check_open(self) -> None:

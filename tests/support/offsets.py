@@ -1,4 +1,4 @@
-"""Offsets as they are in the store."""
+"""Committed offsets as stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys and values from Kafka's JSON: the way back of ``storage.codec.to_json``."""
+"""Keys and values from Kafka's JSON: the inverse of ``storage.codec.to_json``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from storage.codec.wire import INT16
 
 
 def key_from_json(type_id: int, value: JsonObject) -> bytes:
-    """The key with these fields; raises ``CodecError`` where they are not those of the type."""
+    """The key with these fields. Raises ``CodecError`` if they do not match the type."""
     return _from_json("key", type_id, _key_codec(type_id), value)
 
 
 def value_from_json(key_type: int, version: int, value: JsonObject) -> bytes:
-    """The value with these fields, in a version."""
+    """The value with these fields, in the given version."""
     return _from_json("value", version, _value_codec(key_type, version), value)
 
 

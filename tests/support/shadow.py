@@ -1,7 +1,7 @@
-"""A second, naive replay of the log, by names, and the live state described in the same words.
+"""A second, naive replay of the log by names, and the live state described in the same form.
 
 It shares no code with ``coordinator.core.replay.group_records``: dictionaries of names, no numbers,
-no caches. What it holds is compared with the live state (S13), and the checkers look at it.
+no caches. The checkers read it and compare it with the live state (S13).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Description = dict[str, Any]
 
 @dataclass
 class Current:
-    """Where a member stands; partitions with their assignment epochs."""
+    """A member's current assignment: partitions with their assignment epochs."""
 
     epoch: int
     previous: int
@@ -48,7 +48,7 @@ class Current:
     pending: dict[Place, int] = field(default_factory=dict)
 
     def held(self) -> set[Place]:
-        """Assigned or pending revocation."""
+        """The partitions assigned or pending revocation."""
         return {*self.assigned, *self.pending}
 
 
@@ -71,7 +71,7 @@ class ShadowGroup:
     assignment_timestamp: int = 0
     has_partition_metadata: bool = False
     is_epoch_known: bool = False
-    """Of a group that was converted the members come first."""
+    """A converted group's members precede its epoch in the log."""
     is_target_epoch_known: bool = False
     entries: dict[str, ShadowMember] = field(default_factory=dict)
     resolved: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -83,12 +83,12 @@ class ShadowGroup:
         return {name: entry for name, entry in self.entries.items() if entry.is_member}
 
     def regexes(self) -> list[str]:
-        """The pattern of each member that has one."""
+        """The regular expression of each member that has one."""
         said = [entry.metadata for entry in self.entries.values() if entry.metadata is not None]
         return [said.subscribed_topic_regex for said in said if said.subscribed_topic_regex]
 
     def topics_of(self, member_id: str) -> frozenset[str]:
-        """What a member subscribes to, by name and by its pattern as far as that is resolved."""
+        """A member's subscribed topics: by name, and by its resolved regular expression."""
         metadata = self.entries[member_id].metadata
         if metadata is None:
             return frozenset()
@@ -102,7 +102,7 @@ class ShadowGroup:
 
 
 class Shadow:
-    """All groups of all partitions."""
+    """All groups of all log partitions."""
 
     def __init__(self) -> None:
         self.groups: dict[str, ShadowGroup] = {}
@@ -110,7 +110,7 @@ class Shadow:
         self.foreign = ShadowForeign()
 
     def apply(self, record: Record) -> None:
-        """One record, in the order of the log."""
+        """Apply one record; records must come in log order."""
         key, value = record
         match key:
             case GroupMetadataKey():
@@ -176,12 +176,12 @@ class Shadow:
 
 
 def places(topics: Iterable[TopicPartitions | AssignedTopicPartitions]) -> frozenset[Place]:
-    """The partitions as pairs."""
+    """The partitions as (topic, partition) pairs."""
     return frozenset((topic.topic_id, p) for topic in topics for p in topic.partitions)
 
 
 def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
-    """The value of a record of type 8."""
+    """The current assignment in a record of type 8."""
     return Current(
         value.member_epoch,
         value.previous_member_epoch,
@@ -205,7 +205,7 @@ def _epochs(topics: Iterable[AssignedTopicPartitions], member_epoch: int) -> dic
 
 
 def describe_shadow_group(group: ShadowGroup) -> Description:
-    """Everything that the group's future depends on, by names."""
+    """Everything that determines the group's future, by names."""
     members = group.members()
     return {
         "epoch": group.epoch,
@@ -274,7 +274,7 @@ def _describe_shadow_member(entry: ShadowMember) -> Description:
 
 
 def describe_group(group: ConsumerGroup) -> Description:
-    """The same of the live state."""
+    """The same for a live group."""
     place_of = _places_of(group)
     slots = group.slots
 
@@ -338,7 +338,7 @@ def _describe_member(group: ConsumerGroup, entry: Member, place_of: list[Place])
 
 
 def describe_shards(shards: Iterable[Shard]) -> dict[str, Description]:
-    """All consumer groups of these shards, and who subscribes to what."""
+    """All consumer groups of these shards, and the subscribers of each topic."""
     found: dict[str, Description] = {}
     by_topic: dict[str, set[str]] = {}
     for shard in shards:
@@ -356,7 +356,7 @@ def describe_shards(shards: Iterable[Shard]) -> dict[str, Description]:
 
 
 def describe_shadow(shadow: Shadow) -> dict[str, Description]:
-    """The same of a shadow."""
+    """The same for a shadow."""
     found = {name: describe_shadow_group(group) for name, group in shadow.groups.items()}
     by_topic: dict[str, set[str]] = {}
     for name, description in found.items():

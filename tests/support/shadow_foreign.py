@@ -21,7 +21,7 @@ CURRENTS = (
 
 
 class ShadowForeign:
-    """By group and kind of key what is in force; a group is there as long as anything is."""
+    """The current values by group and kind of key; a group exists as long as it has any."""
 
     def __init__(self) -> None:
         self.groups: dict[str, Any] = {}
@@ -31,7 +31,7 @@ class ShadowForeign:
         self.currents: dict[str, dict[str, Any]] = {}
 
     def apply(self, key: Any, value: Any) -> None:
-        """One record; others than those of share and streams groups are left out."""
+        """Apply one record; records of other group types are ignored."""
         if isinstance(key, GROUPS):
             self._set(self.groups, key.group_id, value)
             if value is None:
@@ -55,7 +55,7 @@ class ShadowForeign:
             known[name] = value
 
     def describe(self) -> dict[str, Any]:
-        """Groups that have an epoch record: all that Kafka leaves behind between two batches."""
+        """The groups that have an epoch record: all that Kafka leaves between two batches."""
         return {
             group_id: {
                 "epoch": value.epoch,
@@ -79,7 +79,7 @@ class ShadowForeign:
 
 
 def describe_foreign(group: ForeignGroup) -> dict[str, Any]:
-    """A live group in the same words."""
+    """A live group in the same form."""
     is_share = isinstance(group, ShareGroup)
     return {
         "epoch": group.group_epoch,

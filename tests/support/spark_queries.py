@@ -1,4 +1,4 @@
-"""Streaming queries of Spark that end by themselves."""
+"""Spark streaming queries that end by themselves."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DEADLINE_S = 120
 
 
 def run_to_the_end(start: Callable[[], StreamingQuery]) -> list[dict[str, Any]]:
-    """The progress of each micro-batch of a query, which ``start`` starts where it has stopped.
+    """The progress of each micro-batch of a query; ``start`` restarts it where it stopped.
 
-    Spark gives a Python worker ten seconds to start and fails the query if it takes longer: a busy
-    machine's fault, not the query's, which goes on where it was.
+    Spark gives a Python worker ten seconds to start, and fails the query if a busy machine takes
+    longer. That is no fault of the query, so it is restarted.
     """
     from pyspark.errors import StreamingQueryException
 

@@ -1,4 +1,4 @@
-"""Targets that are computed in the thread, however small they are."""
+"""Makes every target computation run on a thread, however small."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from coordinator.runtime.targets.quick_targets import QuickTargets
 
 
 def never_quick(runtime: Runtime) -> None:
-    """From now on no target of this runtime is computed within a batch."""
+    """Make the runtime compute every target on a thread from now on."""
     targets = runtime.parts.targets
     targets._quick = QuickTargets(targets._assignments, budget_ms=0)

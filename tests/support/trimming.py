@@ -1,4 +1,4 @@
-"""Trimming in one step."""
+"""Trims a log in one step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storage.log_store import LogStore
 def trim_once(
     store: LogStore, partition: LogPartition, limit: int, bytes_max: int = 1 << 20
 ) -> bool:
-    """One step at once, whatever its batches' age; whether there was anything to trim."""
+    """Trim one step at once, whatever the batches' age; whether there was anything to trim."""
     old = read_old(store, partition, limit, bytes_max, lambda batch: True)
     if old:
         store.rewrite(compute_rewrite(compute_plan(store, partition, decode_old(old))))

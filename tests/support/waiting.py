@@ -1,8 +1,8 @@
-"""Waiting for what nothing tells: until a condition holds, or what was waited for is said.
+"""Waits for a condition that has no event, or for a certain response.
 
 ``wait_until`` and ``wait_until_answered`` block their thread, ``until`` and ``until_answered`` let
-the loop run. What has an event of its own is waited for by that; what measures how long something
-takes, or counts that it never came to it, looks by itself.
+the loop run. If there is an event, wait for that instead. A test that measures a duration, or
+checks that something never happens, polls by itself.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _LOOKS_MIN = 10
 
 
 class NotInTime(AssertionError):
-    """It did not come to what was waited for."""
+    """The condition did not become true in time."""
 
 
 class Patience:
-    """Ends after so long, and not before so many looks: where the machine stands still, time
-    passes and nothing is done.
+    """A time limit that also requires a minimum of checks.
+
+    On a machine that stalls, time passes though nothing is done.
     """
 
     def __init__(self, within_s: float, looks_min: float = _LOOKS_MIN) -> None:
@@ -35,13 +36,13 @@ class Patience:
         self._looks_min = looks_min
 
     def is_over(self) -> bool:
-        """To be called once for each look."""
+        """Whether to stop; call it once per check."""
         self._looks += 1
         return time.monotonic() > self._deadline and self._looks >= self._looks_min
 
 
 def pause() -> None:
-    """Between two looks."""
+    """Sleep between two checks."""
     time.sleep(0.02)
 
 
@@ -53,10 +54,10 @@ def wait_until(
     between: Callable[[], object] = pause,
     is_hopeless: Callable[[], bool] = lambda: False,
 ) -> float:
-    """The seconds that it took until the condition held.
+    """Wait for the condition; returns the seconds it took.
 
-    ``what`` says, or computes, what is waited for; without it the condition's own line does.
-    Raises ``NotInTime``, and does so at once where it ``is_hopeless``.
+    ``what`` says, or computes, what is waited for; without it the source line of the condition
+    does. Raises ``NotInTime``, and does so at once if ``is_hopeless``.
     """
     began = time.monotonic()
     patience = Patience(within_s)
@@ -75,7 +76,7 @@ def wait_until_answered(
     *,
     between: Callable[[], object] = pause,
 ) -> T:
-    """Asks again and again; the first answer that ``is_it``. Raises ``NotInTime`` with the last."""
+    """Ask repeatedly; the first response that ``is_it``. Raises ``NotInTime`` with the last one."""
     patience = Patience(within_s)
     while not is_it(answer := ask()):
         if patience.is_over():
@@ -91,7 +92,7 @@ async def until(
     *,
     pause_s: float = 0.002,
 ) -> None:
-    """As ``wait_until``, on the loop."""
+    """``wait_until`` on the event loop."""
     patience = Patience(within_s)
     while not condition():
         if patience.is_over():
@@ -107,7 +108,7 @@ async def until_answered(
     patience: Patience | None = None,
     pause_s: float = 0.01,
 ) -> T:
-    """Asks again and again; the first answer that ``is_it``. Raises ``NotInTime`` with the last."""
+    """Ask repeatedly; the first response that ``is_it``. Raises ``NotInTime`` with the last one."""
     patience = patience or Patience(WITHIN_S)
     while not is_it(answer := await ask()):
         if patience.is_over():

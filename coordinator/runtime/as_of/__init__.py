@@ -1,1 +1,1 @@
-"""What a group was at a position in the past, read by a process of its own."""
+"""As-of reads: a group at a past log position, read by a separate process."""

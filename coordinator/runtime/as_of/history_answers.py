@@ -1,4 +1,7 @@
-"""A group at a position in the past, described and read by what does both for live groups."""
+"""Answers describe and fetch commands about a group as of a past log position.
+
+The code is the same as for live groups.
+"""
 
 from __future__ import annotations
 
@@ -40,17 +43,18 @@ _OFFSET_TYPE = int(RecordType.OFFSET_COMMIT).to_bytes(2, "big")
 
 
 class BatchReads(Protocol):
-    """What else of a store is read: the headers of batches."""
+    """The log reads that answering needs: the headers of batches."""
 
     def read_log(self, partition: LogPartition, start: LogOffset, /) -> Iterator[bytes]:
         """Record batches in offset order, from the one that holds ``start`` on."""
 
 
 class PastGroup:
-    """Answers about one group as it was. ``image`` are the topics as they are now.
+    """Answers about one group as it was. ``image`` has the topics as they are now.
 
-    Topics that are gone since are named as the group's own commits name them, or not at all; what
-    was committed is of the topic that it was committed for, though another has its name now.
+    A topic deleted since is named as in the group's own commits, or else shown by its id. A
+    committed offset belongs to the topic it was committed for, even if another topic has that name
+    now.
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class PastGroup:
         settings: CoordinatorSettings,
         image: TopicImage,
     ) -> None:
-        # Loading and reading use no more of a store than a past one has.
+        # Loading and reading use only the methods that ``_PastStore`` has.
         self._store = cast(LogStore, _PastStore(log, history))
         committed = _find_committed_topics(history)
         self._image = _add_ids(image, committed)
@@ -70,7 +74,7 @@ class PastGroup:
         self._add_unnamed_topics(history.group_id)
 
     def answer(self, command: HistoryCommand) -> HistoryResponse:
-        """As a live coordinator answers. Raises ``GroupError``."""
+        """Answer as a live coordinator does. Raises ``GroupError``."""
         shard = self._shard
         match command:
             case ConsumerGroupDescribe(group_ids=ids):
@@ -95,7 +99,7 @@ class PastGroup:
         return answer
 
     def _add_unnamed_topics(self, group_id: GroupId) -> None:
-        """What the members had of topics that nobody can name is shown by the topics' ids."""
+        """Add the members' topics whose names are unknown, so that they are shown by id."""
         group = self._shard.consumer_groups.get(group_id)
         if group is None:
             return
@@ -120,16 +124,16 @@ def _add_ids(image: TopicImage, topics: Iterable[Topic]) -> TopicImage:
 
 
 def _add_names(image: TopicImage, committed: Iterable[Topic]) -> TopicImage:
-    """A name is that of the topic that the group committed for, whichever has it now."""
+    """The image with each name given to the topic that the group committed for."""
     return TopicImage(
         image.version, {**image.by_name, **{t.name: t for t in committed}}, image.by_id
     )
 
 
 def _find_committed_topics(history: GroupHistory) -> list[Topic]:
-    """Those whose ids the group's offsets carry, under the names they were committed under.
+    """The topics with ids in the group's offsets, under the names they were committed with.
 
-    Where offsets for several topics of one name are there, the last is that of the last commit.
+    If several topics had one name, the last in the list is that of the last commit.
     """
     entries = [*history.latest.values()]
     for pending in history.pending.values():
@@ -147,7 +151,7 @@ def _find_committed_topics(history: GroupHistory) -> list[Topic]:
 
 
 class _PastStore:
-    """The group's part of a store, as it was."""
+    """The group's part of the store, as it was."""
 
     def __init__(self, log: BatchReads, history: GroupHistory) -> None:
         self._log = log
@@ -180,5 +184,5 @@ class _PastStore:
         return self._log.read_log(partition, start)
 
     def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """What producers were fenced then nobody asks."""
+        """Nothing: producer fencing and client-side assignors are not shown for the past."""
         return iter(())

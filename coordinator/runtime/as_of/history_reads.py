@@ -1,7 +1,7 @@
-"""Questions about a group's past, answered by worker processes beside the loop.
+"""Reads a group's past in worker processes beside the event loop.
 
-A worker is started when it is needed, has its memory and its time bounded, is used again for a
-short while, and is killed when whoever asked goes away.
+A worker starts on demand, with limited memory and time. It is reused for a short while, and killed
+if its caller goes away.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ WORKER_PROGRAM = (
 )
 WORKER_PREFIX = "muster-history-"
 IDLE_S = 10.0
-"""A worker that has nothing to do for so long ends."""
+"""An idle worker ends after this time."""
 
 WAITING_MAX = 64
-"""Questions that wait for a worker."""
+"""The most requests that may be waiting for, or in, a worker."""
 
 _RECENT_MS = 10_000
 
 
 class HistoryError(GroupError):
-    """The past cannot be told, whatever the group was; ``about`` says more to programs."""
+    """The past cannot be read, whatever the group was; ``about`` has machine-readable details."""
 
     def __init__(self, message: str, about: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -89,7 +89,7 @@ class HistoryUnavailable(HistoryError):
 
 @dataclass(frozen=True, slots=True)
 class HistoryReadSettings:
-    """``readers_max`` processes at a time, each with so much memory; time includes waiting."""
+    """``readers_max`` workers of ``memory_bytes`` each; ``timeout_ms`` includes waiting for one."""
 
     readers_max: int = 2
     timeout_ms: int = 60_000
@@ -126,9 +126,9 @@ class HistoryReads:
     async def read(
         self, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
     ) -> HistoryAnswer:
-        """Answers to commands about one group. Raises ``HistoryError`` and ``GroupError``."""
+        """Answer commands about one group. Raises ``HistoryError`` and ``GroupError``."""
         if self._waiting >= WAITING_MAX:
-            raise HistoryBusy("too many questions about the past at a time: ask again later")
+            raise HistoryBusy("too many as-of reads are in progress; retry later")
         timeout_s = self._settings.timeout_ms / 1000
         self._waiting += 1
         try:
@@ -137,14 +137,14 @@ class HistoryReads:
                 result = await self._ask(HistoryRequest(question, tuple(commands)))
         except TimeoutError:
             raise HistoryTimedOut(
-                f"the log up to that position was not read within {timeout_s:g} s"
+                f"the log could not be read up to that position within {timeout_s:g} s"
             ) from None
         finally:
             self._waiting -= 1
         return self._check(question, result)
 
     async def stop(self) -> None:
-        """Ends all workers; who still waits for an answer gets an error."""
+        """End all workers; requests still waiting get an error."""
         self._is_stopped = True
         if self._starting:
             await asyncio.wait(self._starting)
@@ -156,14 +156,14 @@ class HistoryReads:
         partition = self._coordinator.partition_of(group_id)
         if isinstance(as_of, AsOfTimestamp) and as_of.timestamp_ms > now_ms - _RECENT_MS:
             await self._wait_until_settled(group_id)
-        # What is not durable may yet be lost: it is in no past.
+        # Read durable records only: others may still be lost, and then are part of no past.
         end = LogOffset(self._store.durable_offset(partition))
         return GroupQuestion(partition, group_id, as_of, end, now_ms)
 
     async def _wait_until_settled(self, group_id: GroupId) -> None:
-        """Until all is durable that the group was when it was asked for.
+        """Wait until the group's current state is durable.
 
-        A read is answered then, also one that ends with an error.
+        Reads are answered only then, even those that fail.
         """
         for command in (
             DescribeGroups(INTERNAL, (group_id,)),
@@ -173,7 +173,7 @@ class HistoryReads:
                 await self._coordinator.call(command)
 
     async def _ask(self, request: HistoryRequest) -> HistoryResult:
-        """One that was idle may have ended meanwhile; then another is asked."""
+        """Ask a worker. An idle one may have ended meanwhile; then ask another."""
         while True:
             if self._is_stopped:
                 raise HistoryUnavailable("the server is stopping")
@@ -186,7 +186,7 @@ class HistoryReads:
                 if not was_idle and not self._is_stopped:
                     log.error("history_worker_died", exit_code=exit_code)
                     raise HistoryBusy(
-                        "the process that read the log was ended, most likely for want of memory"
+                        "the process that read the log was killed, probably for lack of memory"
                     ) from None
             except BaseException:
                 self._end(worker)
@@ -196,7 +196,7 @@ class HistoryReads:
                 return result
 
     async def _start(self) -> _Worker:
-        """A process that has begun is seen to, also where nobody waits for it any more."""
+        """Start a worker. A process that has started is ended even if its caller is cancelled."""
         starting = asyncio.create_task(self._start_worker(), name="history-worker-start")
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
@@ -228,7 +228,7 @@ class HistoryReads:
         worker.retire = asyncio.get_running_loop().call_later(IDLE_S, self._end, worker)
 
     def _end(self, worker: _Worker) -> asyncio.Task[int]:
-        """Kills it; it counts until it is gone."""
+        """Kill the worker; it counts as running until it is gone."""
         if worker in self._idle:
             self._idle.remove(worker)
         ending = worker.kill()
@@ -248,10 +248,10 @@ class HistoryReads:
                 )
             case NoMemory():
                 size = self._settings.memory_bytes >> 20
-                raise HistoryBusy(f"what the group was then does not fit in {size} MiB")
+                raise HistoryBusy(f"the group's state at that position does not fit in {size} MiB")
             case Damaged(cause):
                 log.critical("store_read_failed", group_id=question.group_id, cause=cause)
-                raise UnknownServerError("The log cannot be read; the server's log says why.")
+                raise UnknownServerError("The log cannot be read; see the server's log.")
             case _:
                 assert_never(result)
 
@@ -270,7 +270,7 @@ def _compute_not_kept(question: GroupQuestion, start: HistoryStart) -> PositionN
 
 
 class _Worker:
-    """One process. It answers one question at a time."""
+    """One process. It answers one request at a time."""
 
     def __init__(self) -> None:
         self.retire: asyncio.TimerHandle | None = None
@@ -285,13 +285,13 @@ class _Worker:
         folder = make_folder(Path(tempfile.gettempdir()), WORKER_PREFIX)
         path = self._folders.enter_context(folder)
         with theirs:
-            # In a thread, and not by the loop, which would copy this process for it.
+            # On a thread: the event loop's own subprocess support would fork this process.
             self._process = await asyncio.to_thread(_spawn, theirs, str(path))
         self._reader, self._writer = await asyncio.open_connection(sock=ours)
         self._send(orders)
 
     async def ask(self, request: HistoryRequest) -> HistoryResult:
-        """Raises ``EOFError`` where the process ends before it has answered."""
+        """Send a request. Raises ``EOFError`` if the process ends before it answers."""
         self._cancel_retirement()
         assert self._reader is not None
         self._send(request)
@@ -304,7 +304,7 @@ class _Worker:
         return result
 
     def kill(self) -> asyncio.Task[int]:
-        """At once, whatever it does; the task has its exit code."""
+        """Kill the process at once; the task has its exit code."""
         self._cancel_retirement()
         if self._exit_code is None:
             if self._writer is not None:
@@ -315,7 +315,7 @@ class _Worker:
         return self._exit_code
 
     async def _wait(self) -> int:
-        """A process that is killed leaves what it had written."""
+        """Wait for the process, then remove its folder, since a killed process leaves its files."""
         if self._process is None:
             return 0
         exit_code = await asyncio.to_thread(self._process.wait)

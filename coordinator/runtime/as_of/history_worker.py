@@ -1,8 +1,8 @@
-"""The process that reads a store's past: one question after another, until its input ends.
+"""The process that reads a store's past: answers requests until its input ends.
 
-Its parent (``history_reads``) writes pickled messages to standard input and reads the answers
-from standard output, each after its length. It takes no lock, writes nothing, and ends with its
-parent.
+Its parent (``history_reads``) writes pickled messages to standard input and reads the answers from
+standard output, each after its length. The worker takes no lock, writes nothing to the store, and
+ends with its parent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NICENESS = 10
 
 
 class WorkerOrders(NamedTuple):
-    """The first message. ``data_bytes`` is the memory that the process may take."""
+    """The first message. ``data_bytes`` limits the memory of the process."""
 
     folder: Path
     settings: CoordinatorSettings
@@ -60,26 +60,26 @@ class HistoryRequest(NamedTuple):
 
 
 class HistoryAnswer(NamedTuple):
-    """A response, or the error, to each command."""
+    """A response, or an error, to each command."""
 
     position: LogPosition
     responses: tuple[HistoryResponse | GroupError, ...]
 
 
 class NotKept(NamedTuple):
-    """The history begins later."""
+    """The log's history begins later."""
 
     start: HistoryStart
 
 
 class NotYet(NamedTuple):
-    """The log does not go so far."""
+    """The log does not reach that position yet."""
 
     last: LogPosition
 
 
 class NoMemory(NamedTuple):
-    """What the group was does not fit."""
+    """The group's state does not fit in memory."""
 
 
 class Damaged(NamedTuple):
@@ -92,7 +92,7 @@ HistoryResult = HistoryAnswer | NotKept | NotYet | NoMemory | Damaged
 
 
 class HistoryReader:
-    """Answers from one snapshot of the store as long as that goes far enough, then from another."""
+    """Reads one snapshot of the store, and opens a newer one when a request needs it."""
 
     def __init__(self, folder: Path, settings: CoordinatorSettings) -> None:
         self._folder = folder
@@ -101,7 +101,7 @@ class HistoryReader:
         self._image = TopicImage()
 
     def read(self, request: HistoryRequest) -> HistoryResult:
-        """Never raises but for bugs."""
+        """Answer a request. Raises only for bugs."""
         try:
             return self._read(request)
         except BeyondHistory as error:
@@ -131,12 +131,12 @@ class HistoryReader:
         except LogTooShort:
             question = request.question
             raise StoreCorrupt(
-                f"log partition {question.partition} was durable up to {question.end} and ends "
+                f"log partition {question.partition} was durable up to {question.end} but ends "
                 "before that"
             ) from None
 
     def _read_from(self, reader: RocksLogReader, request: HistoryRequest) -> HistoryAnswer:
-        # Only what is kept is asked for, which the reader has.
+        # ``read_history_start`` uses only methods that the reader has.
         start = read_history_start(cast(LogStore, reader), request.question.partition)
         history = fold_group(reader, request.question, start)
         group = PastGroup(reader, history, self._settings, self._image)
@@ -167,8 +167,8 @@ def _read_image(reader: RocksLogReader) -> TopicImage:
 
 
 def run_worker(requests: Iterator[bytes], answers: BinaryIO) -> None:
-    """Until there are no more requests."""
-    orders = pickle.loads(next(requests))  # of the process that started this one
+    """Answer requests until there are no more."""
+    orders = pickle.loads(next(requests))  # from the parent process
     assert isinstance(orders, WorkerOrders)
     resource.setrlimit(resource.RLIMIT_DATA, (orders.data_bytes, orders.data_bytes))
     reader = HistoryReader(orders.folder, orders.settings)
@@ -188,7 +188,7 @@ def read_messages(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _watch(requests: SimpleQueue[bytes]) -> None:
-    """The parent holds the pipe: when it is gone, whatever is being read is for nobody."""
+    """Queue the messages. The pipe ends when the parent is gone; then nobody needs the answers."""
     for message in read_messages(sys.stdin.buffer):
         requests.put(message)
     if tempfile.tempdir is not None:
@@ -197,11 +197,11 @@ def _watch(requests: SimpleQueue[bytes]) -> None:
 
 
 def main(folder: str) -> None:
-    """``folder`` is this process's own, for what it must write; it is removed in the end."""
+    """Run the worker. ``folder`` is its own temporary folder, removed in the end."""
     tempfile.tempdir = folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
-    # What else prints must not get between the answers.
+    # Anything else that prints must not corrupt the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: SimpleQueue[bytes] = SimpleQueue()

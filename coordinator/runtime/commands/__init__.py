@@ -1,1 +1,1 @@
-"""Commands at run time: their turns, their replay, their answers, and reads of groups."""
+"""Commands at run time: queueing, replay, responses, and reads of groups."""

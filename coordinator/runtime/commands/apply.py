@@ -1,9 +1,8 @@
-"""What a command comes to takes effect: in memory at once, in the log with all that is gathered.
+"""Applies the outcomes of commands: to memory at once, to the log with the next write.
 
-Everything goes through here, quick paths too. A command is refused before; with the first replay it
-is taken. What fails from then on is a bug, after which memory is not what the log will be: its
-evidence is written and the process ends (``HalfApplied``). A restart, which loads the log, is the
-way back.
+Every outcome goes through here, fast paths included. A command can be refused only before its first
+record is replayed. A failure after that is a bug that leaves memory different from the log: the
+outcome is logged and the process ends (``HalfApplied``). A restart reloads the log.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from model.log.transaction_records import TransactionalOffsets, TransactionMarke
 
 
 class Apply:
-    """Applies what commands come to.
+    """Applies outcomes.
 
-    ``on_failure`` ends the process. ``on_offsets_lost`` is told of groups that lost offsets by an
+    ``on_failure`` ends the process. ``on_offsets_lost`` gets the groups that lost offsets by an
     abort.
     """
 
@@ -77,14 +76,14 @@ class Apply:
         outcome: Outcome,
         reply: Reply,
     ) -> None:
-        """Of a command of one group."""
+        """Apply the outcome of a command of one group."""
         try:
             self._apply_outcome(shard, command, outcome, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, outcome)
 
     def commit(self, shard: Shard, group_id: GroupId, outcome: Outcome, reply: Reply) -> None:
-        """Of an OffsetCommit, which comes most: hardly an effect, no second half, one group."""
+        """Fast path of ``outcome`` for OffsetCommit: one group, no continuation, few effects."""
         try:
             self._apply_commit(shard, group_id, outcome, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process
@@ -97,7 +96,7 @@ class Apply:
         commit: OffsetCommits,
         release: Release,
     ) -> None:
-        """Of a commit that a ticket allows: its records are made when they are written."""
+        """Apply a commit made with a ticket; its records are built when they are written."""
         try:
             if session is not None:
                 self._effects.carry_out(session)
@@ -110,21 +109,21 @@ class Apply:
     def transaction(
         self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
     ) -> None:
-        """Of a command of a producer; ``groups`` are those that its answer shows."""
+        """Apply the outcome of a producer's command; its response shows ``groups``."""
         try:
             self._apply_transaction(shard, outcome, groups, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, outcome)
 
     def catalogue(self, outcome: Outcome, reply: Reply) -> None:
-        """Of a command of the topics, or of the configs of groups."""
+        """Apply the outcome of a command about topics or group configs."""
         try:
             self._apply_to_catalogue(outcome, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, outcome)
 
     def _end(self, bug: Exception, applied: object) -> NoReturn:
-        if isinstance(bug, HalfApplied):  # A second half, or what was released, within this one.
+        if isinstance(bug, HalfApplied):  # From a continuation or a released response.
             raise bug
         failure = HalfApplied(applied, bug)
         self._on_failure(failure)
@@ -149,7 +148,7 @@ class Apply:
         self._effects.carry_out_all(outcome.effects)
         is_classic, has_more = outcome.classic is not None, outcome.then is not None
         if not (is_classic or has_more):
-            assert outcome.response is not None, f"{command} has no answer"
+            assert outcome.response is not None, f"{command} has no response"
         if outcome.records:
             answered = None if is_classic or has_more else reply
             self._writer.append(make_entry(shard.partition, outcome, answered, waited))
@@ -176,7 +175,8 @@ class Apply:
         records, commits, response = outcome.records, outcome.commits, outcome.response
         assert response is not None
         self._effects.carry_out_all(outcome.effects)
-        # Offsets leave no state but whose they are, and these are all of one group.
+        # Offsets change no state but the set of groups that have any, and all of these are of one
+        # group.
         if commits:
             replay_commits(shard, commits[0])
         elif records:
@@ -222,7 +222,10 @@ class Apply:
         self._writer.append_and_write(entry)
 
     def _answer_and_forget(self, reply: Reply, groups: Iterable[GroupId], answer: Answer) -> None:
-        """Who lost an offset while an abort was being written was not looked at: this may be it."""
+        """Answer an abort; first check which groups have lost their last offset.
+
+        The store could not tell before the abort was written.
+        """
         try:
             for group_id in groups:
                 self._on_offsets_lost(group_id)

@@ -1,7 +1,7 @@
-"""Settings of groups at run time: a change is obeyed at once, by those who keep what comes of them.
+"""Applies a change of group configs at once to everything derived from them.
 
-The core reads them whenever it handles a command. The session timeouts that run, the answers that
-doors keep, and the target in force are of the settings before.
+The core reads the configs for each command. Running session timeouts, cached responses of the front
+ends and the current target still come from the old configs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from model.ids import compute_log_partition
 class GroupSettingsChanges:
     """Carries out ``ApplyGroupSettings``.
 
-    What ``catalogue`` knows of groups when this is made is from before the process started.
-    ``submit`` takes the coordinator's own commands.
+    Applies the configs loaded into ``catalogue`` when it is created. ``submit`` takes the
+    coordinator's own commands.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GroupSettingsChanges:
             liveness.set_session_timeout(group_id, timeout_ms, now_ms)
 
     def apply(self, effect: ApplyGroupSettings) -> None:
-        """The settings are replayed: what was kept of the old ones goes."""
+        """Drop what is derived from the old configs; the new ones are replayed."""
         group_id = effect.group_id
         shard = self._shards[compute_log_partition(group_id, len(self._shards))]
         timeout_ms = shard.settings_of(group_id).group_consumer_session_timeout_ms
@@ -64,7 +64,7 @@ class GroupSettingsChanges:
             return
         replay_group_configs(shard, group_id)
         if group.member_count and group.target_epoch < group.group_epoch:
-            # It may have waited for the interval of before.
+            # The target may be waiting for the old config's interval.
             target = compute_target_effect(shard, group, group_id)
             self._targets.mark(group_id, target.not_before_ms)
         before = effect.assignors_before, effect.assignor_configs_before

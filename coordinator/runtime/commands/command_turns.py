@@ -1,8 +1,8 @@
-"""What of heartbeats is done in one turn of the loop, and in one batch: a slice of what has come.
+"""Limits how many heartbeats one event-loop iteration, and one batch, handles.
 
-A heartbeat costs the more the larger its group, and all members of a group may speak at once. What
-comes beyond a slice waits, in the order in which it came, for a later turn. The second halves of a
-slice are written before the next slice begins, so that no batch takes long to close either.
+A heartbeat costs more the larger its group, and all members of a group may send one at once. The
+heartbeats beyond the limit queue in order for a later iteration. The continuations of one slice are
+written before the next slice starts, so that no batch takes long to close either.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from model.responses import Done
 log = structlog.get_logger()
 
 SLICE = 64
-"""So many heartbeats, or second halves of them, in one turn; each takes up to 0.2 ms."""
+"""Heartbeats, or continuations, per iteration; each takes up to 0.2 ms."""
 
 
 class Turns:
-    """Members' commands until they are handled, and the second halves of heartbeats.
+    """Queues members' commands until they are handled, and the continuations of heartbeats.
 
-    ``handle`` handles one, of the shard of its group unless one is given. ``compute_targets``
-    comes before second halves. ``is_void`` says of an expiry that what came before it has put it
-    off.
+    ``handle`` handles one command, in its group's shard unless given one. ``compute_targets`` runs
+    before continuations. ``is_void`` says that an earlier command has postponed an expiry.
     """
 
     def __init__(
@@ -59,25 +58,25 @@ class Turns:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is more than a turn can take."""
+        """Whether more is queued than one iteration can handle."""
         return bool(self._waiting)
 
     @property
     def has_any(self) -> bool:
-        """Whether anything waits, be it held."""
+        """Whether any command is queued or held."""
         return bool(self._waiting or self._held)
 
     def hold(self, group_id: GroupId) -> None:
-        """What members of this group say waits from now on, until ``let_go``."""
+        """Hold the commands of this group's members until ``let_go``."""
         self._held.setdefault(group_id, [])
 
     def let_go(self, group_id: GroupId) -> None:
-        """Handle what has waited, in the order in which it came, before all that waits."""
+        """Handle the held commands in order, ahead of the queue."""
         self._waiting.extendleft(reversed(self._held.pop(group_id, [])))
         self._request_turn()
 
     def submit(self, command: ShardCommand, reply: Reply) -> None:
-        """Handle a member's command now, or after all that waits."""
+        """Handle a member's command now, or queue it behind those waiting."""
         if self._waiting or not self._has_room():
             self._waiting.append((command, reply))
         else:
@@ -95,12 +94,12 @@ class Turns:
             self._handle_alone(command, reply, None)
 
     def follow_up(self, shard: Shard, command: ReconcileMember, reply: Reply) -> None:
-        """The second half of a heartbeat, for the end of the batch that is gathered."""
+        """Queue the continuation of a heartbeat for the end of the batch."""
         self._follow_ups.append((shard, command, reply))
         self._writer.request_flush()
 
     def close_batch(self) -> None:
-        """Targets for what was gathered, and then the second halves of heartbeats."""
+        """Compute targets for what was gathered, then run the continuations of heartbeats."""
         while True:
             self._compute_targets()
             if not self._follow_ups:
@@ -110,7 +109,7 @@ class Turns:
                 self._handle_alone(command, reply, shard)
 
     def _handle_alone(self, command: ShardCommand, reply: Reply, shard: Shard | None) -> None:
-        """Nobody but the client of the command hears of what fails: others are in this turn."""
+        """Handle one command; only its own client sees a failure, and the others go on."""
         try:
             self._handle(command, reply, shard)
         except Exception as bug:
@@ -126,7 +125,8 @@ class Turns:
             self._scheduler.call_soon(self._begin_turn)
 
     def _begin_turn(self) -> None:
-        # Not work of ``Slices``: it gives commands their order, those that come in between too.
+        # Not done by ``Slices``: this queue preserves the order of commands, those arriving
+        # meanwhile too.
         self._is_turn_due = False
         self._handled = 0
         if not self._waiting:

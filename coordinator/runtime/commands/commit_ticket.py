@@ -1,4 +1,4 @@
-"""Commit tickets: what makes a repeated commit cheap (``coordinator.runtime.api.CommitTicket``)."""
+"""Commit tickets: make repeated commits cheap (``coordinator.runtime.api.CommitTicket``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from storage.codec.commit_encoder import CommitEncoder
 
 @dataclass(slots=True)
 class CommitRoom:
-    """What all commit tickets of a runtime use. ``is_open`` until the runtime stops."""
+    """What all commit tickets of a runtime share. ``is_open`` until the runtime stops."""
 
     apply: Apply
     writer: Writer
@@ -32,8 +32,10 @@ class CommitRoom:
 
 
 class CommitTicket:
-    """Commits of one caller to one topic, which the core has granted for as long as nothing
-    changes; each is replayed and written as any other."""
+    """Commits of one caller to one topic, which the core allows until anything relevant changes.
+
+    Each commit is replayed and written like any other.
+    """
 
     __slots__ = (
         "_encoder",
@@ -58,7 +60,7 @@ class CommitTicket:
         return self._encoder.encode_keys(numbers)
 
     def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
-        # What has keys was named here.
+        # If the offsets have keys, ``name_partitions`` checked their partitions.
         if not (
             (offsets.keys or self._has_partitions(offsets.partitions))
             and self._may_commit(monotonic_ms)
@@ -87,7 +89,7 @@ class CommitTicket:
 def make_commit_ticket(
     room: CommitRoom, shard: Shard, command: OffsetCommit
 ) -> CommitTicket | None:
-    """A ticket for commits like this one, where the core grants one."""
+    """A ticket for commits like this one, if the core allows them."""
     try:
         grant = compute_commit_grant(shard, command)
     except GroupError:

@@ -1,4 +1,4 @@
-"""Whom the effects of an outcome are for."""
+"""Dispatches the effects of an outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of one group: handled by its shard, applied, or refused."""
+"""Commands of one group: handled by its shard, then applied or refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 
 class GroupCommands:
-    """Carries out what needs but the shard of its group."""
+    """Carries out commands that need only their group's shard."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class GroupCommands:
         )
 
     def submit(self, command: ShardCommand, reply: Reply, shard: Shard | None = None) -> None:
-        """Handle, replay and gather; the answer comes when it is durable."""
+        """Handle, replay and gather a command; the response is sent when it is durable."""
         shard = self._context.shard_of(command.group_id) if shard is None else shard
         self.settle(shard, command, reply, partial(self._handle, shard, command))
 
@@ -60,7 +60,7 @@ class GroupCommands:
     def settle(
         self, shard: Shard, command: ShardCommand, reply: Reply, compute: Callable[[], Outcome]
     ) -> None:
-        """Carry out what the command comes to, or refuse it."""
+        """Apply the outcome of the command, or refuse it."""
         context, group_id = self._context, command.group_id
         try:
             outcome = compute()
@@ -76,14 +76,15 @@ class GroupCommands:
         if outcome.slices is not None:
             self._conversions.begin(shard, command, outcome, reply)
             return
-        # Not what was refused: a stranger's word must not end what waits for the member.
+        # Only for accepted commands: a refused one, which anyone could send, must not drop the
+        # watch.
         self._watches.hear(command)
         self._apply.outcome(shard, command, outcome, reply)
-        if not outcome.is_prepared:  # What was prepared is much, and is for another turn.
+        if not outcome.is_prepared:  # A prepared outcome is large: write it later.
             context.writer.write_if_full()
 
     def commit(self, command: OffsetCommit, reply: Reply) -> None:
-        """``submit`` for what comes most: hardly an effect, no second half, one group."""
+        """Fast path of ``submit`` for OffsetCommit: one group, no continuation, few effects."""
         context, group_id = self._context, command.group_id
         shard = context.shard_of(group_id)
         now = context.clock.now()

@@ -1,4 +1,4 @@
-"""Reading the groups in memory: lists and descriptions, in slices where they are long."""
+"""Reads groups from memory: lists and descriptions, in slices if they are long."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from model.responses import (
 from translator.plan import compute_migration_plan
 
 SLICE = 500
-"""Members, or groups, that are described in one turn, each in some 10 µs."""
+"""Members or groups described per iteration, each in some 10 µs."""
 
 
 class GroupReads:
-    """Answers reads."""
+    """Answers read commands."""
 
     def __init__(self, context: ShardContext) -> None:
         self._context = context
 
     def submit(self, command: ReadCommand, reply: Reply) -> None:
-        """Read; the answer comes when what it shows is durable."""
+        """Read; the response is sent when everything it shows is durable."""
         group_ids = _get_group_ids(command)
         self._context.slices.run(
             self._read(command, group_ids, reply),
@@ -57,7 +57,7 @@ class GroupReads:
     ) -> Steps[None]:
         context = self._context
         answer = yield from read_groups(context.shards, command)
-        # What was read in earlier turns is durable by then, too.
+        # What was read in earlier iterations is durable by then, too.
         if isinstance(command, ListGroups):
             generation = context.durability.generation_of_all()
             context.writer.answer_when_durable(generation, reply, answer)
@@ -66,7 +66,7 @@ class GroupReads:
 
 
 def _get_group_ids(command: ReadCommand) -> tuple[GroupId, ...]:
-    """The groups that a command names; none for a list, which shows them all."""
+    """The groups that a command names; none for a list, which shows all groups."""
     match command:
         case ListGroups():
             return ()
@@ -77,7 +77,7 @@ def _get_group_ids(command: ReadCommand) -> tuple[GroupId, ...]:
 
 
 def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
-    """The answer as memory has it, durable or not. Each group is shown as it is at one time."""
+    """The response from memory, durable or not. Each group is shown as of one moment."""
 
     def shard_of(group_id: GroupId) -> Shard:
         return shards[compute_log_partition(group_id, len(shards))]

@@ -1,4 +1,4 @@
-"""Records of a command into memory, and what the shell keeps beside them: liveness, counts."""
+"""Replays a command's records, and updates what the shell derives from them: liveness, counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from model.log.records import (
 
 
 class Replayer:
-    """Replays what a command of a group comes to, as part of the batch that is gathered."""
+    """Replays the outcome of a group's command, as part of the batch being gathered."""
 
     def __init__(
         self, writer: Writer, durability: Durability, liveness: Liveness, stats: Stats
@@ -37,7 +37,7 @@ class Replayer:
         self._stats = stats
 
     def replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> Waited:
-        """For whom offsets waited that the records take with their tombstones."""
+        """Replay; returns the producers whose pending offsets the tombstones remove."""
         waited = _find_waited(shard, outcome) if shard.open_transactions else NOTHING_WAITED
         self._replay(shard, group_id, outcome)
         if outcome.last_offsets:
@@ -74,14 +74,17 @@ class Replayer:
         self._durability.note_group(group_id, generation)
 
     def replay_side(self, shard: Shard, outcome: Outcome) -> None:
-        """What of it is of client-side assignors; after the records, which make its members."""
+        """Replay the side records of client-side assignors.
+
+        Must follow the records, which create the members.
+        """
         for record in outcome.side:
             replay_local(shard, record)
 
     def _note_member(
         self, group_id: GroupId, member_id: MemberId, metadata: RecordValue | None
     ) -> None:
-        """Deadlines are those of the protocol that the member speaks now, or it has none."""
+        """Drop the deadlines of the protocol that the member no longer uses."""
         is_consumer = is_classic = False
         if isinstance(metadata, ConsumerGroupMemberMetadataValue):
             is_classic = metadata.classic_member_metadata is not None

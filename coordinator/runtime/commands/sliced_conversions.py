@@ -1,11 +1,11 @@
-"""Large groups that change their type: a slice a turn, and what it comes to all at once.
+"""Converts large groups between protocol types: computed in slices, applied at once.
 
-A conversion costs some 50 µs for each member, and is one: nobody may see half of it, and a crash
-must leave all of it or nothing. So it is made of the group as it is, out of sight, and then
-replayed and written at once. Meanwhile what members say waits, or each of them that joins would
-spoil it; it is handled when the group has its new type. What else may change the group, a target
-or a topic, is noticed, and the command that brings the conversion is handled anew: a few times,
-and then in one turn, for it must come to an end.
+A conversion costs some 50 µs per member and is atomic: no reader may see half of it, and a crash
+must leave all of it or nothing. The new group is therefore built from a snapshot in slices, then
+replayed and written at once. Commands of the group's members are held meanwhile, because a joining
+member would invalidate the snapshot; they are handled after the conversion. Other changes of the
+group (a target, a topic) are detected, and the command that caused the conversion is handled again:
+a few times, then in one iteration, so that it ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ATTEMPTS_MAX: Final = 4
 
 
 class Settle(Protocol):
-    """Carries out what a command comes to, or refuses it with what is raised."""
+    """Applies the outcome of a command, or refuses it with the exception raised."""
 
     def __call__(
         self, shard: Shard, command: ShardCommand, reply: Reply, compute: Callable[[], Outcome]
@@ -36,9 +36,9 @@ class Settle(Protocol):
 
 
 class Conversions:
-    """Carries out commands whose outcome is to be computed in slices.
+    """Carries out commands whose outcome is computed in slices.
 
-    ``handle`` is the core's, as of now.
+    ``handle`` is the core's, with the current time.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Conversions:
         handle: Callable[[Shard, ShardCommand], Outcome],
         settle: Settle,
     ) -> None:
-        # No read waits for a conversion.
+        # Reads must not wait for a conversion.
         self._slices = slices.beside()
         self._turns = turns
         self._handle = handle
         self._settle = settle
 
     def begin(self, shard: Shard, command: ShardCommand, outcome: Outcome, reply: Reply) -> None:
-        """The first slice is done in a later turn: this one has its commands."""
+        """Start; the first slice runs in a later iteration, because this one has other commands."""
         snapshot = take_snapshot(shard, command.group_id)
         self._turns.hold(command.group_id)
 
@@ -81,7 +81,7 @@ class Conversions:
     def _compute(
         self, shard: Shard, command: ShardCommand, snapshot: Snapshot, outcome: Outcome
     ) -> Steps[Outcome]:
-        """What the command comes to. Raises what it is refused with."""
+        """The outcome of the command. Raises the ``GroupError`` that refuses it."""
         for _ in range(ATTEMPTS_MAX):
             if outcome.slices is None:
                 return outcome
@@ -94,7 +94,7 @@ class Conversions:
 
 
 def _make(shard: Shard, snapshot: Snapshot, slices: Steps[Outcome]) -> Steps[Outcome | None]:
-    """The outcome with its records encoded; ``None`` where the group is not as it was."""
+    """The outcome with its records encoded; ``None`` if the group has changed."""
     steps = _encoded(slices)
     while snapshot.is_as_it_was(shard):
         try:

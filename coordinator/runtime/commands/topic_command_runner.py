@@ -1,4 +1,4 @@
-"""Commands of the topics and of the configs of groups: carried out for all shards."""
+"""Commands about topics and group configs, carried out for all shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from model.errors import GroupError
 
 
 class TopicCommands:
-    """Carries out the commands. ``delete_offsets`` is told that topics may have been deleted."""
+    """Carries out the commands. ``delete_offsets`` is called after each: topics may be deleted."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class TopicCommands:
         self._delete_offsets = delete_offsets
 
     def submit(self, command: TopicCommand | ConfigCommand, reply: Reply) -> None:
-        """Handle, replay and gather; the answer comes when it is durable."""
+        """Handle, replay and gather a command; the response is sent when it is durable."""
         try:
             outcome = self._catalogue.compute(command, self._context.check_space)
         except GroupError as error:
@@ -39,5 +39,5 @@ class TopicCommands:
         self._delete_offsets()
 
     def begin_grace(self) -> None:
-        """Keep all offsets for one retention from now on."""
+        """Keep all offsets for one retention period from now."""
         self._apply.catalogue(self._catalogue.compute_grace(), ignore_answer)

@@ -1,11 +1,10 @@
-"""Answers of classic groups that wait for other members.
+"""Classic-group requests that wait for other members.
 
-A join waits until all have joined, a sync until the leader has assigned. Who waits is kept here, by
-group and member; that and when they are answered is the core's to say.
+A JoinGroup waits until all members have joined, a SyncGroup until the leader has sent the
+assignment. This module keeps their replies by group and member; the core decides when to answer.
 
-The end of a phase answers all who wait in it. Nobody waits for it any more from that moment on, and
-what each is told is decided, whatever comes then; but each answer has to be encoded. Of very many
-they are given out in slices.
+The end of a phase answers every waiting request. All responses are decided at that moment, whatever
+happens later, but each must be encoded; very many are sent in slices.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ from model.ids import GroupId, MemberId
 from model.responses import Done
 
 SLICE: Final = 100
-"""Answers that are given in one turn, each encoded in some 50 µs."""
+"""Responses sent per iteration, each encoded in some 50 µs."""
 
 _Given: TypeAlias = deque[tuple[Reply, Answer]]
 
 
 class WaitingMembers:
-    """Members of classic groups that wait for an answer.
+    """Members of classic groups that wait for a response.
 
-    ``answer`` gives an answer when all that it shows of these groups is durable.
+    ``answer`` sends a response when the state of these groups is durable.
     """
 
     def __init__(
         self, slices: Slices, answer: Callable[[tuple[GroupId, ...], Reply, Answer], None]
     ) -> None:
-        # No read waits for a rebalance.
+        # Reads must not wait for a rebalance.
         self._slices = slices.beside()
         self._answer = answer
         self._waiting: dict[tuple[GroupId, MemberId, Phase], Reply] = {}
@@ -48,13 +47,13 @@ class WaitingMembers:
 
     @property
     def is_busy(self) -> bool:
-        """Whether answers that are decided are still to be given."""
+        """Whether decided responses are still to be sent."""
         return self._slices.is_busy
 
     def apply(self, group_id: GroupId, outcome: Outcome, reply: Reply) -> None:
-        """Who asks waits, where the outcome says so; then those who are to be answered are.
+        """Keep the request waiting if the outcome says so, then answer the released ones.
 
-        Also of those who waited while what is now another group was a classic one.
+        A released request may date from before the group's conversion from the classic protocol.
         """
         if outcome.wait is not None:
             self._wait(group_id, outcome.wait, reply)
@@ -62,7 +61,7 @@ class WaitingMembers:
             self._release(group_id, outcome.releases)
 
     def _wait(self, group_id: GroupId, wait: Wait, reply: Reply) -> None:
-        """A member waits for one answer at a time: who asked before it is told to ask again."""
+        """Keep a member's reply. A member waits for one response; an older request is refused."""
         key = (group_id, wait.member_id, wait.phase)
         older = self._waiting.get(key)
         self._waiting[key] = reply
@@ -84,8 +83,11 @@ class WaitingMembers:
             self._answer((group_id,), reply, answer)
 
     def _give_out(self, given: _Given, durable: Answer) -> None:
-        """All that these answers show is durable. This turn may be the one that ended the phase."""
-        # Should one fail, those behind it get theirs.
+        """Send the responses, now that what they show is durable, in later iterations.
+
+        This iteration may be the one that ended the phase.
+        """
+        # If one fails, the rest are still sent.
         self._slices.go_on(self._give(given), lambda _: self._give_out(given, durable))
 
     def _give(self, given: _Given) -> Steps[None]:
@@ -97,7 +99,7 @@ class WaitingMembers:
                 yield
 
     def stop(self) -> None:
-        """Nobody waits any longer (row J10)."""
+        """Refuse every waiting request."""
         waiting, self._waiting = self._waiting, {}
         for (group_id, _, _), reply in waiting.items():
             self._answer((group_id,), reply, NotCoordinator("The coordinator is stopping."))

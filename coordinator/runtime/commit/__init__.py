@@ -1,1 +1,1 @@
-"""Group commit: the writer, batches, and what is durable."""
+"""Group commit: the writer, its batches, and what is durable."""

@@ -1,4 +1,4 @@
-"""What is not durable yet, by group: a read of it waits for the generation that covers it."""
+"""Tracks what is not durable yet, by group: a read waits for the generation that covers it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from model.ids import GroupId
 
 
 class Durability:
-    """For each group the generation of the writer that covers its last change.
+    """For each group, the writer's generation that covers its last change.
 
-    Commits are kept apart from membership: a heartbeat does not wait for the commits of others.
+    Commits are tracked apart from membership, so that heartbeats do not wait for others' commits.
     """
 
     __slots__ = ("_changed", "_committed", "groups", "offsets")
@@ -18,12 +18,13 @@ class Durability:
     def __init__(self) -> None:
         self.groups: dict[GroupId, int] = {}
         self.offsets: dict[GroupId, int] = {}
-        # Dictionaries for sets: in the order of a set of names no two processes agree.
+        # Dictionaries used as ordered sets: the order of a set of strings differs between
+        # processes.
         self._changed: dict[int, dict[GroupId, None]] = {}
         self._committed: dict[int, dict[GroupId, None]] = {}
 
     def note_group(self, group_id: GroupId, generation: int) -> None:
-        """Members, epochs or targets of the group changed."""
+        """Note a change of the group's members, epochs or target."""
         self.groups[group_id] = generation
         changed = self._changed.get(generation)
         if changed is None:
@@ -31,7 +32,7 @@ class Durability:
         changed[group_id] = None
 
     def note_offsets(self, group_id: GroupId, generation: int) -> None:
-        """Offsets of the group changed."""
+        """Note a change of the group's offsets."""
         self.offsets[group_id] = generation
         committed = self._committed.get(generation)
         if committed is None:
@@ -39,22 +40,22 @@ class Durability:
         committed[group_id] = None
 
     def generation_of_groups(self, group_ids: Iterable[GroupId]) -> int:
-        """The last generation that changed any of these groups; 0 where all is durable."""
+        """The last generation that changed any of these groups; 0 if everything is durable."""
         groups = self.groups
         if not groups:
             return 0
         return max((groups.get(group_id, 0) for group_id in group_ids), default=0)
 
     def generation_of_offsets(self, group_id: GroupId) -> int:
-        """As ``generation_of_groups`` for all that a fetch of the group's offsets shows."""
+        """The same for everything that a fetch of the group's offsets shows."""
         return max(self.offsets.get(group_id, 0), self.groups.get(group_id, 0))
 
     def generation_of_all(self) -> int:
-        """As ``generation_of_groups`` for a list of all groups."""
+        """The same for a list of all groups."""
         return max(max(self.groups.values(), default=0), max(self.offsets.values(), default=0))
 
     def settle(self, generation: int) -> Collection[GroupId]:
-        """The generation is durable. The groups that it changed, in the order of their change."""
+        """Note a durable generation; returns the groups it changed, in order of change."""
         _forget(self.offsets, self._committed.pop(generation, {}), generation)
         changed = self._changed.pop(generation, {})
         _forget(self.groups, changed, generation)

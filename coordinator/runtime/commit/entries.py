@@ -1,4 +1,4 @@
-"""What is gathered for one write: what a command comes to, and who waits for it."""
+"""Entries of a write: a command's records, and who waits for them to be durable."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NOTHING_WAITED: Waited = {}
 
 
 class Entry(NamedTuple):
-    """Records of one outcome, replayed already, and who waits for them.
+    """The records of one outcome, already replayed, and the reply that waits for them.
 
-    ``waited``: for which producers' markers offsets waited that their tombstones took.
-    ``blocks`` are all records in the bytes of the log, where these are made before. ``waiting`` is
-    how many offsets wait for the marker.
+    ``waited`` names, per tombstone, the producers whose pending offsets it removes. ``blocks``
+    holds all records already encoded, if they were encoded ahead. ``waiting`` is how many pending
+    offsets a marker ends.
     """
 
     partition: LogPartition
@@ -44,11 +44,11 @@ class Entry(NamedTuple):
 
 
 CommitEntry: TypeAlias = tuple[LogPartition, OffsetCommits, Release]
-"""What was committed by a ticket, and what to call when it is durable."""
+"""Offsets committed with a ticket, and the callback for when they are durable."""
 
 
 def find_lone_commit(entry: Entry | CommitEntry) -> OffsetCommits | None:
-    """The offsets of an entry that is one commit to one topic, and nothing else."""
+    """The offsets of an entry that is nothing but one commit to one topic."""
     if not isinstance(entry, Entry):
         return entry[1]
     if len(entry.commits) != 1 or entry.records or entry.blocks or entry.transaction is not None:
@@ -59,7 +59,7 @@ def find_lone_commit(entry: Entry | CommitEntry) -> OffsetCommits | None:
 def make_entry(
     partition: LogPartition, outcome: Outcome, reply: Reply | None, waited: Waited = NOTHING_WAITED
 ) -> Entry:
-    """What a command comes to; ``None`` for ``reply`` where its answer is still to come."""
+    """The entry of an outcome; ``reply`` is ``None`` if the response is not computed yet."""
     return Entry(
         partition,
         outcome.records,
@@ -73,7 +73,7 @@ def make_entry(
 
 
 def encode_entry(encoder: PartitionEncoder, entry: Entry | CommitEntry) -> None:
-    """Give all records of an entry to the encoder of its partition."""
+    """Encode all records of an entry."""
     if not isinstance(entry, Entry):
         encoder.add_commits(entry[1])
         return

@@ -1,4 +1,4 @@
-"""What the next write takes: entries, and how large they are together."""
+"""The entries gathered for the next write, and their size."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from coordinator.runtime.loop.stats import Stats
 from model.log.transaction_records import count_records
 
 GATHERING_ITERATIONS_MAX = 16
-"""A flush waits this many event-loop iterations for more, as long as each of them brings more."""
+"""A flush waits at most this many event-loop iterations, while each of them adds records."""
 
 
 class Gathering:
-    """Entries in their order. ``records_max`` is how many records make a write full.
+    """The gathered entries, in order. A write is full at ``records_max`` records.
 
-    ``has_commits_alone``: since the last sync began, nothing but offsets has been gathered.
+    ``has_commits_alone`` says that only offsets were gathered since the last sync began.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Gathering:
             self._count_offsets(len(commits.offsets.partitions))
 
     def add_commit(self, entry: CommitEntry) -> None:
-        """Add what a ticket committed."""
+        """Add offsets committed with a ticket."""
         self.entries.append(entry)
         self._count_offsets(len(entry[1].offsets.partitions))
 
@@ -58,14 +58,14 @@ class Gathering:
         self._stats.offsets_committed += count
 
     def is_full(self, more: int = 0) -> bool:
-        """Whether this is enough for a write; offsets that wait for a marker count as well."""
+        """Whether the write is full; the pending offsets that markers end count too."""
         return self.records + self._waiting + more >= self._records_max
 
     def is_growing(self) -> bool:
-        """Whether the last event-loop iteration brought more, so that a flush should wait.
+        """Whether the last event-loop iteration added records, so that a flush should wait.
 
-        While the loop waits for a sync nothing arrives, so a sync should be for all who have
-        something to say, not for the first of them.
+        While the loop waits for a sync it reads nothing, so one sync should cover every commit that
+        is arriving, not only the first.
         """
         before, self._iterations = self._seen_records, self._iterations + 1
         self._seen_records = self.records
@@ -75,6 +75,6 @@ class Gathering:
         return False
 
     def clear(self) -> None:
-        """Forget what has been written."""
+        """Drop the entries, which are written."""
         self.entries = []
         self.records = self._waiting = 0

@@ -1,4 +1,4 @@
-"""Records of one log partition made into batches, and into what they do to ``latest``."""
+"""Encodes the records of one log partition into batches, and their effect on ``latest``."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from storage.log_store import LogStore, PartitionAppend, pack_latest, pack_lates
 BATCH_BYTES_MAX = 1 << 20
 RECORDS_BYTES_MAX = BATCH_BYTES_MAX - HEADER_SIZE
 BLOCK_SLICE = 200
-"""Records that are encoded in one turn, each in some 5 µs."""
+"""Records encoded per iteration, each in some 5 µs."""
 RECORD_OVERHEAD_MAX = 21
-"""Lengths, deltas, attributes and the count of headers, beside a record's key and value."""
+"""The most that a record takes besides key and value: lengths, deltas, attributes, header count."""
 
 LONE_ROWS_MIN = 16
-"""Rows of a lone commit from which on a matrix of them is the quicker way."""
+"""From this many rows on, encoding a lone commit as a matrix is faster."""
 
 
 def encode_lone_commit(
     log_partition: LogPartition, first: LogOffset, commits: OffsetCommits, wall_ms: int
 ) -> PartitionAppend | None:
-    """What a ``PartitionEncoder`` makes of one commit and nothing else, in a third of the time.
+    """The append of a lone commit, as ``PartitionEncoder`` makes it, in a third of the time.
 
-    ``None`` for a commit that has no such short way.
+    ``None`` if the commit needs a ``PartitionEncoder``.
     """
     columns, encoder = commits.offsets, find_commit_encoder(commits)
     count = len(columns.partitions)
@@ -53,7 +53,7 @@ def encode_lone_commit(
 
 
 def make_blocks(records: Sequence[Record]) -> Steps[tuple[RecordBlock, ...]]:
-    """Very many records, none of them a commit, as batches that are made in slices."""
+    """Encode very many records, none of them a commit, into batches, in slices."""
     blocks: list[RecordBlock] = []
     pairs: list[tuple[bytes, bytes | None]] = []
     parts: list[bytes] = []
@@ -77,10 +77,10 @@ def make_blocks(records: Sequence[Record]) -> Steps[tuple[RecordBlock, ...]]:
 
 
 class PartitionEncoder:
-    """Takes records in their order; a batch is at most 1 MiB, but for one record that is larger.
+    """Encodes records in order. A batch is at most 1 MiB, unless one record alone is larger.
 
-    Plain records share batches; what a transaction wrote, and each marker, has its own. The
-    ``store`` is read for what waits for a marker, and only where one comes.
+    Plain records share batches; each transactional write and each marker has a batch of its own.
+    The ``store`` is read for pending offsets, and only if a marker ends them.
     """
 
     __slots__ = (
@@ -113,18 +113,18 @@ class PartitionEncoder:
         self._appends: list[PartitionAppend] = []
 
     def add_record(self, record: Record, waited: Collection[ProducerId] = ()) -> None:
-        """One record, or tombstone, which takes what ``waited`` there for these producers."""
+        """Add a record; a tombstone also removes pending offsets of the ``waited`` producers."""
         value = None if record.value is None else encode_value(record.value)
         self.add_encoded(encode_key(record.key), value, waited)
 
     def add_encoded(
         self, key: bytes, value: bytes | None, waited: Collection[ProducerId] = ()
     ) -> None:
-        """One record, or tombstone, whose key and value are encoded already."""
+        """``add_record`` for an encoded key and value."""
         if value is None:
             self._make_room(len(key) + RECORD_OVERHEAD_MAX)
             self._pairs.append((key, None))
-            # Of the core's own keys none is a legacy one: a key is its own key in ``latest``.
+            # The core writes no legacy keys, so the record key is the key in ``latest``.
             self._latest[key] = None
             self._offset += 1
             for producer_id in waited:
@@ -134,7 +134,7 @@ class PartitionEncoder:
             self._add(key, value)
 
     def add_block(self, block: RecordBlock) -> None:
-        """Records, none of them a commit, that are a batch of their own."""
+        """Add encoded records, none of them a commit, as a batch of their own."""
         if self._pairs:
             self._cut()
         first, wall_ms = self._first, self._wall_ms
@@ -147,7 +147,7 @@ class PartitionEncoder:
         self._append(frame_records(first, block.body, count, wall_ms), count, latest, {})
 
     def add_commits(self, commits: OffsetCommits) -> None:
-        """One record for each offset."""
+        """Add one record per offset."""
         pairs = find_commit_encoder(commits).encode_pairs(commits.offsets, commits.commit_timestamp)
         for key, value in pairs:
             self._add(key, value)
@@ -187,7 +187,7 @@ class PartitionEncoder:
         self._first = self._offset
 
     def finish(self) -> list[PartitionAppend]:
-        """What is to be written, in the order of offsets."""
+        """The appends to write, in offset order."""
         if self._pairs:
             self._cut()
         return self._appends
@@ -195,7 +195,7 @@ class PartitionEncoder:
     # --------------------------------------------------------------------------- transactions
 
     def add_transaction(self, record: TransactionRecord) -> None:
-        """Offsets that wait for a marker, or the marker."""
+        """Add pending offsets, or the marker that ends them."""
         if self._pairs:
             self._cut()
         match record:
@@ -215,7 +215,7 @@ class PartitionEncoder:
         pairs: list[tuple[bytes, bytes | None]] = []
         size = 0
         for record in offsets.records:
-            assert record.value is not None, "a tombstone waits for nobody"
+            assert record.value is not None, "a transaction writes no tombstones"
             key, value = encode_key(record.key), encode_value(record.value)
             added = len(key) + len(value) + RECORD_OVERHEAD_MAX
             if pairs and size + added > RECORDS_BYTES_MAX:

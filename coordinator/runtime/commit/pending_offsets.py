@@ -1,6 +1,6 @@
-"""What transactions do to ``pending`` and ``latest``, while a partition's batches are made.
+"""Applies transactions to ``pending`` and ``latest`` while a partition's batches are encoded.
 
-The rule is ``storage.log.fold``'s, on what the store holds and what is not written yet.
+The rule is that of ``storage.log.fold``, applied to the store and the records not written yet.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from storage.log_store import LogStore, PartitionAppend, pack_latest, unpack_lat
 
 
 class PendingOffsets:
-    """The open transactions of one partition: those of the store, changed by what comes.
+    """The open transactions of one partition: the store's, plus changes not written yet.
 
-    It reads the store only for what it is asked, and changes nothing there.
+    It reads from the store only what it needs, and never writes.
     """
 
     __slots__ = ("_changes", "_partition", "_store")
@@ -23,14 +23,15 @@ class PendingOffsets:
         self._store = store
         self._partition = partition
         self._changes: dict[int, dict[bytes, bytes | None]] = {}
-        """By producer and record key what waits now, ``None`` where it does not any more."""
+        """Pending offsets by producer and record key; ``None`` for one that no longer is
+        pending."""
 
     def put(self, producer_id: ProducerId, key: bytes, packed: bytes) -> None:
-        """An offset waits."""
+        """Add a pending offset."""
         self._changes.setdefault(producer_id, {})[key] = packed
 
     def end(self, producer_id: ProducerId) -> dict[bytes, bytes]:
-        """The transaction is over: what waited for it, packed, by record key."""
+        """End the producer's transaction; returns its pending offsets, packed, by record key."""
         found: dict[bytes, bytes | None] = {
             entry.key: pack_latest(entry.offset, entry.timestamp, entry.value)
             for _, entry in self._store.pending(self._partition, producer_id)
@@ -40,7 +41,7 @@ class PendingOffsets:
         return {key: packed for key, packed in found.items() if packed is not None}
 
     def drop(self, producer_id: ProducerId, key: bytes) -> None:
-        """A tombstone of the key takes what waits there for the producer."""
+        """Remove a pending offset whose key gets a tombstone."""
         self._changes.setdefault(producer_id, {})[key] = None
 
 
@@ -50,10 +51,10 @@ def compute_committed(
     appends: Sequence[PartitionAppend],
     waited: Mapping[bytes, bytes],
 ) -> dict[bytes, bytes]:
-    """What of the offsets that waited becomes the latest of its key.
+    """The pending offsets that become the latest of their keys when they are committed.
 
-    Not what is older than the offset that stands there: in one of the ``appends``, which are not
-    written yet, or else in the store.
+    An offset older in the log than its key's current one does not; that one is in ``appends``,
+    which are not written yet, or else in the store.
     """
     standing: dict[bytes, bytes | None] = {}
     for append in appends:

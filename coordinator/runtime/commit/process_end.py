@@ -1,4 +1,4 @@
-"""What ends the process: memory is not what the log is, and only a restart helps."""
+"""Ends the process when its memory no longer matches the log; only a restart repairs that."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _EVIDENCE_CHARACTERS_MAX = 100_000
 
 
 class HalfApplied(Exception):
-    """Something failed on its way into memory, after the first of it was there: a bug.
+    """An outcome was applied only in part: a bug, which is the cause of this exception.
 
-    It says what was to be applied; the bug is its cause.
+    The message shows the outcome.
     """
 
     def __init__(self, applied: object, bug: Exception) -> None:
@@ -30,9 +30,9 @@ class HalfApplied(Exception):
 def exit_process(
     failure: BaseException, tell: Callable[[BaseException], None] | None = None
 ) -> NoReturn:
-    """What a failed write comes to, or what was ``HalfApplied``; each has its exit code.
+    """Exit after a failed write, or ``HalfApplied``; each has its own exit code.
 
-    ``tell`` says it to people, after the server's log has it.
+    ``tell`` reports the failure to the operator, after it is logged.
     """
     code = EXIT_FAILED_WRITE
     try:
@@ -44,5 +44,5 @@ def exit_process(
         if tell is not None:
             tell(failure)
     finally:
-        # Where the disk is full nothing may be written here either; that changes nothing.
+        # On a full disk this log line may fail too; exit anyway.
         os._exit(code)

@@ -1,4 +1,4 @@
-"""What commands are carried out with: the shards, the store, and when an answer may go."""
+"""What every command handler needs: the shards, the store, and when a response may be sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from storage.log_store import LogStore
 
 @dataclass(frozen=True)
 class ShardContext:
-    """The shards of a runtime, and what commands of them are carried out with."""
+    """The shards of a runtime, and what their commands are carried out with."""
 
     store: LogStore
     shards: Sequence[Shard]
@@ -37,14 +37,14 @@ class ShardContext:
         return self.shards[compute_log_partition(group_id, len(self.shards))]
 
     def answer(self, group_ids: tuple[GroupId, ...], reply: Reply, answer: Answer) -> None:
-        """Answer when what these groups' answer shows is durable: at once, mostly."""
+        """Send a response once the state of these groups is durable, which usually is at once."""
         if isinstance(answer, GroupError):
             self.stats.count_error(answer.code.name)
         generation = self.durability.generation_of_groups(group_ids)
         self.writer.answer_when_durable(generation, reply, answer)
 
     def check_space(self, outcome: Outcome) -> None:
-        """Raises ``CoordinatorNotAvailable`` if the outcome writes and there is no room to."""
+        """Raise ``CoordinatorNotAvailable`` if the outcome writes and the disk is too full."""
         if outcome.writes:
             self.space.check(self.clock.monotonic_ms(), self.stats)
 

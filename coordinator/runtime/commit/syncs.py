@@ -1,6 +1,6 @@
-"""Syncs make writes durable, one at a time, and release the answers that wait for them.
+"""Syncs the log, one sync at a time, and releases the responses that wait for it.
 
-Answers are released when the sync that covers them has returned, never before. A failed sync or
+A response is released after the sync that covers it has returned, never before. A failed sync or
 mark ends the process: it is never retried.
 """
 
@@ -25,7 +25,7 @@ WATERMARK_SYNC_MS = 1_000
 
 @dataclass(slots=True)
 class Generation:
-    """What one sync covers: next offsets, and who waits for it."""
+    """What one sync covers: the log offsets, and the replies that wait for it."""
 
     offsets: dict[LogPartition, LogOffset] = field(default_factory=dict)
     waiters: list[tuple[Reply, Answer]] = field(default_factory=list)
@@ -48,11 +48,11 @@ class Generation:
 
 
 class Syncs:
-    """Syncs the store in a thread, marks what is durable, and releases answers.
+    """Syncs the store, marks what is durable, and releases responses.
 
-    ``on_synced`` is called as soon as the next sync may begin; ``show_durable`` gets the
-    generation that has become durable before its answers leave, ``on_durable`` when they have.
-    ``on_failure`` must not return.
+    ``on_synced`` is called as soon as the next sync may begin; ``show_durable`` gets the generation
+    that became durable before its responses leave, ``on_durable`` after. ``on_failure`` must not
+    return.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Syncs:
         self._watermark_synced_ms = 0
 
     def begin(self, *, may_wait: bool) -> None:
-        """Sync all that was written. ``may_wait``: the event loop itself may wait for it."""
+        """Sync everything written. ``may_wait`` allows to sync on the event loop itself."""
         self.is_syncing = True
         self._flying, self.next = self.next, Generation()
         self._began_ms = self._clock.monotonic_ms()
@@ -93,9 +93,9 @@ class Syncs:
         self._scheduler.run_sync(self._store.sync, self._on_synced, may_wait=may_wait)
 
     def wait(self, generation: int, reply: Reply, answer: Answer) -> bool:
-        """Release an answer when a generation is durable, at once if it is.
+        """Release a response once a generation is durable, at once if it already is.
 
-        Returns whether it waits for a sync that has not begun.
+        Returns whether the response waits for a sync that has not begun.
         """
         if generation <= self.durable_generation:
             _answer(reply, answer)
@@ -124,7 +124,8 @@ class Syncs:
             self._watermark_synced_ms = now_ms
             self._scheduler.run_blocking(self._store.sync_watermark, self._on_watermark_synced)
         self.durable_generation = self.generation - 1
-        # An answer may lead to a command whose answer waits for this generation: not in this loop.
+        # A released response may trigger a command whose response waits for this generation; that
+        # one must not join this loop.
         waiters, flying.waiters = flying.waiters, []
         self._on_synced_first()
         self._show_durable(self.durable_generation)
@@ -143,7 +144,7 @@ class Syncs:
 
 
 def _answer(reply: Reply, answer: Answer) -> None:
-    """A front end that fails to answer fails alone: others wait, and the log is written."""
+    """Send a response; a front end that fails here must not affect others or the log."""
     try:
         reply(answer)
     except Exception:

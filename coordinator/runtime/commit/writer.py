@@ -1,11 +1,11 @@
 """The writer: pipelined group commit.
 
-All that is pending, of all shards, becomes one atomic write, unsynced; then one sync makes it
-durable in another thread (``syncs``) while the loop gathers the next write. Where there is nothing
-but commits, and syncs are brief, the loop waits for them itself (``sync_pace``), and first gathers
-what arrives.
+Everything gathered, of all shards, becomes one atomic, unsynced write. One sync then makes it
+durable on another thread (``syncs``) while the loop gathers the next write. If only commits are
+gathered and syncs are fast, the loop first waits for more commits and then syncs itself
+(``sync_pace``).
 
-A failed write ends the process: memory is ahead of the log, and a restart is the way back.
+A failed write ends the process, because memory is ahead of the log; a restart reloads the log.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from storage.side_codec import encode_side
 class Writer:
     """Gathers entries, writes them, and has them synced.
 
-    ``before_write`` is called at the end of gathering and may add entries: targets and what
-    waits for them. The other callbacks are those of ``Syncs``.
+    ``before_write`` is called at the end of gathering and may add entries: targets and the
+    continuations that wait for them. The other callbacks are those of ``Syncs``.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Writer:
         self._before_write = before_write
         self._on_failure = on_failure
         self.on_written: Callable[[Sequence[PartitionAppend]], None] = _ignore
-        """Is called after each write."""
+        """Called after each write."""
         self.gathering = Gathering(records_max, stats)
         self.syncs = Syncs(
             store,
@@ -87,21 +87,22 @@ class Writer:
     # ------------------------------------------------------------------------------ gathering
 
     def append(self, entry: Entry) -> None:
-        """Take records, to be written with all else that is gathered."""
+        """Gather records for the next write."""
         self.gathering.add(entry)
         self.request_flush()
 
     def append_commit(self, entry: CommitEntry) -> None:
-        """``append`` for what was committed by a ticket, and replayed already."""
+        """``append`` for a commit with a ticket, which is already replayed."""
         self.gathering.add_commit(entry)
         if not self._is_flush_wanted:
             self.request_flush()
 
     def append_and_write(self, entry: Entry) -> None:
-        """``append`` all of a command, and ``write_if_full`` if it was so without it.
+        """``append`` a command's records; ``write_if_full`` if the write was full without them.
 
-        What is full by this one alone, a large commit, is written in the next iteration; and the
-        marker of a large transaction with little else, so that two of them are not one iteration.
+        A write that only this command fills (a large commit) is written in the next iteration. The
+        marker of a large transaction is written with little else, so that one iteration never
+        writes two of them.
         """
         gathering = self.gathering
         if entry.waiting and gathering.entries and gathering.is_full(entry.waiting):
@@ -112,9 +113,9 @@ class Writer:
             self.write_if_full()
 
     def write_if_full(self) -> None:
-        """Write early, without a sync, what has become too much for one write.
+        """Write early, without a sync, if the write is full.
 
-        To be called between commands, so that all of one command is in one write.
+        Call it between commands, so that one write has all records of a command.
         """
         if self.gathering.is_full():
             self._close_batch_early()
@@ -124,37 +125,37 @@ class Writer:
             self._close_batch()
 
     def write_gathered(self) -> bool:
-        """Write, without a sync, so that the store shows all that was replayed.
+        """Write, without a sync, so that the store shows everything replayed.
 
-        ``False`` where the store cannot take it just now.
+        Returns ``False`` if the store stalls.
         """
         return not self.gathering.entries or self._close_batch()
 
     def check_written(self) -> None:
-        """Write what is gathered. Raises ``CoordinatorNotAvailable`` where that cannot be."""
+        """Write what is gathered. Raises ``CoordinatorNotAvailable`` if the store stalls."""
         if not self.write_gathered():
-            raise CoordinatorNotAvailable("The coordinator cannot write just now.")
+            raise CoordinatorNotAvailable("The coordinator cannot write now; retry later.")
 
     def write_early(self) -> bool:
-        """Write, without a sync, what is gathered and what ``before_write`` adds to it.
+        """Write, without a sync, what is gathered and what ``before_write`` adds.
 
-        ``False`` where the store cannot take it just now.
+        Returns ``False`` if the store stalls.
         """
         is_written = self._close_batch()
         self.request_flush()
         return is_written
 
     def request_flush(self) -> None:
-        """Close the batch in the next iteration, or when the sync in flight has returned."""
+        """Flush in the next iteration, or when the sync in flight has returned."""
         if self.syncs.is_syncing:
-            # Not only for records: a heartbeat may wait for ``before_write`` alone.
+            # Needed even without records: a heartbeat may wait for ``before_write`` alone.
             self._is_flush_wanted = True
         elif not (self._is_flush_due or self._is_closing_batch):
             self._is_flush_due = True
             self._scheduler.call_soon(self._flush)
 
     def answer_when_durable(self, generation: int, reply: Reply, answer: Answer) -> None:
-        """Release an answer that shows what this generation writes; at once if it is durable."""
+        """Send a response once the generation that it shows is durable; at once if it is."""
         if self.syncs.wait(generation, reply, answer):
             self.request_flush()
 
@@ -168,7 +169,8 @@ class Writer:
     # -------------------------------------------------------------------------------- writing
 
     def _flush(self) -> None:
-        # Not work of ``Slices``: one write has all that is gathered, and everybody waits for it.
+        # A flush does not go through ``Slices``: one write covers everything, and everyone waits
+        # for it.
         gathering = self.gathering
         may_wait = gathering.has_commits_alone and self._scheduler.waits_for_syncs
         if may_wait and gathering.is_growing():
@@ -181,8 +183,8 @@ class Writer:
             self._scheduler.call_later_ms(STALL_RETRY_MS, self.request_flush)
             return
         if self.syncs.next.has_writes:
-            # What members do to each other is many small steps, one after another: each of them
-            # would stop all others for as long as its sync takes.
+            # A rebalance is many small steps in sequence. Syncing each on the loop would block all
+            # members once per step, so the loop waits only for syncs of commits.
             may_wait, gathering.has_commits_alone = gathering.has_commits_alone, True
             self.syncs.begin(may_wait=may_wait)
 
@@ -192,7 +194,7 @@ class Writer:
             self.request_flush()
 
     def _close_batch(self) -> bool:
-        """Write all that is gathered; ``False`` where the store cannot take it just now."""
+        """Write everything gathered; ``False`` if the store stalls."""
         self._is_closing_batch = True
         try:
             if not self._prepare_write():
@@ -221,11 +223,11 @@ class Writer:
         return True
 
     def _prepare_write(self) -> bool:
-        """What is still to come into this batch: it is replayed, and none of it may be left out."""
+        """Add the last entries of the batch. They are already replayed, so none may be left out."""
         try:
             self._before_write()
         except Exception as bug:  # noqa: BLE001 - ends the process
-            self._on_failure(HalfApplied("the targets of a batch, and what follows them", bug))
+            self._on_failure(HalfApplied("the targets of a batch and their continuations", bug))
             return False
         return True
 

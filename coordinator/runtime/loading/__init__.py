@@ -1,1 +1,1 @@
-"""A start: the state of the shards out of the log, and what is answered meanwhile."""
+"""Start-up: loads the shards from the log, and answers requests meanwhile."""

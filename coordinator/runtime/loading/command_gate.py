@@ -1,5 +1,4 @@
-"""Whether commands are taken: from when the topics are there, of each group from when it is loaded,
-until the process is to stop."""
+"""Whether the server accepts commands: per group from its load until the server stops."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from model.errors import CoordinatorNotAvailable
 
 
 class Serving:
-    """Refuses what comes too early or too late. ``submit`` takes what may be handled."""
+    """Refuses commands that arrive too early or too late; ``submit`` takes the others."""
 
     def __init__(self, submit: Callable[[Command, Reply], None]) -> None:
         self._submit = submit
@@ -23,29 +22,29 @@ class Serving:
         self.is_stopping = False
 
     def begin(self, loading: Loading, load_in_progress: LoadInProgress) -> None:
-        """The topics are there, and groups are being loaded."""
+        """Accept commands for groups that are loaded; the topics are."""
         self._loading = loading
         self._load_in_progress = load_in_progress
 
     def note_loaded(self) -> None:
-        """All groups are there."""
+        """Note that every group is loaded."""
         self._is_loaded = True
 
     def stop(self) -> None:
-        """Refuse all from now on, and load no more."""
+        """Refuse every command from now on, and stop loading."""
         self.is_stopping = True
         if self._loading is not None:
             self._loading.stop()
 
     @property
     def loading(self) -> Loading:
-        """The load that is under way, or done."""
-        assert self._loading is not None, "it was not started"
+        """The load in progress, or finished."""
+        assert self._loading is not None, "the runtime is not started"
         return self._loading
 
     @property
     def is_started(self) -> bool:
-        """Whether a load was begun."""
+        """Whether loading has begun."""
         return self._loading is not None
 
     @property
@@ -54,7 +53,7 @@ class Serving:
         return self._is_loaded and not self.is_stopping
 
     def refuse(self, command: Command, reply: Reply) -> bool:
-        """Answer what comes too early or too late; ``False`` where it may be handled."""
+        """Answer a command that arrives too early or too late; ``False`` if it can be handled."""
         if self._load_in_progress is None or self.is_stopping:
             reply(CoordinatorNotAvailable("The coordinator is not available."))
             return True

@@ -1,4 +1,4 @@
-"""What is answered while shards are loading: COORDINATOR_LOAD_IN_PROGRESS, to reads as well."""
+"""Refuses requests for shards that are loading, reads too, with COORDINATOR_LOAD_IN_PROGRESS."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from model.responses import (
     DescribeGroupsResponse,
 )
 
-MESSAGE = "The coordinator is loading the group: try again."
+MESSAGE = "The coordinator is loading the group; retry later."
 
 G = TypeVar("G", DescribedClassicGroup, DescribedConsumerGroup)
 
 
 class LoadInProgress:
-    """Answers what cannot be handled yet. ``left`` are the shards that are loading."""
+    """Answers commands that cannot be handled yet. ``left`` holds the shards still loading."""
 
     def __init__(self, left: Collection[LogPartition], partitions: int, stats: Stats) -> None:
         self._left = left
@@ -39,10 +39,11 @@ class LoadInProgress:
     def refuse(
         self, command: Command, reply: Reply, submit: Callable[[Command, Reply], None]
     ) -> bool:
-        """Answer a command that needs what is not loaded; ``False`` where it may be handled.
+        """Answer a command that needs a shard still loading; ``False`` if it can be handled.
 
-        A list is refused as long as anything is loading, for it would lack groups. Of groups that
-        are described together those that are loaded are submitted, and the answers are merged.
+        Listing groups is refused until every shard is loaded, because the list would be incomplete.
+        If a describe names several groups, those already loaded are described and the answers are
+        merged.
         """
         named: Any = command
         match COMMANDS[type(command)].loading:

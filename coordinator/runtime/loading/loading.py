@@ -1,8 +1,8 @@
-"""Loading the groups at a start, in slices between which the loop serves those that are loaded.
+"""Loads the groups at start in time slices, while the loop serves the shards already loaded.
 
-A shard appears whole, when the records of all its groups have been replayed. Until then what asks
-for it is refused with COORDINATOR_LOAD_IN_PROGRESS, a read too (Kafka's ``CoordinatorRuntime`` does
-likewise), so nobody sees half a group. The sessions of its members begin then, and no sooner.
+A shard becomes visible as a whole, once the records of all its groups are replayed. Until then
+requests for it, reads too, get COORDINATOR_LOAD_IN_PROGRESS (as in Kafka's ``CoordinatorRuntime``),
+so no client sees half a group. The sessions of its members start then, not earlier.
 """
 
 from __future__ import annotations
@@ -30,22 +30,21 @@ from storage.log_store import LogStore
 from translator.translated_sync import compute_deadlines_at_load
 
 SLICE_COST = 3_000
-"""Of one turn of the loop. Costs are in about microseconds."""
+"""The budget of one event-loop iteration. Costs are in approximate microseconds."""
 
 TURN_SLICES = 4
-"""How many slices a shard gets before it is the next one's turn, at first."""
+"""How many slices a shard gets, at first, before the next shard's turn."""
 
 SESSION_COST = 2
 GROUP_COST = 5
 
 
 class Loading:
-    """Puts loaded shards into ``shards``, in the place of empty ones.
+    """Replaces the empty shards in ``shards`` by loaded ones.
 
-    ``make_shard`` makes one against the topics as they are. ``arm_timers`` is called where sessions
-    have begun. ``on_loaded`` is told of each shard,
-    with the groups whose topics have changed and those that lack a target; ``on_finished`` once
-    all are there.
+    ``make_shard`` makes a shard with the current topic image. ``arm_timers`` is called after
+    sessions have started. ``on_loaded`` is called per shard with the groups whose topics changed
+    and the groups that lack a target, ``on_finished`` once all shards are loaded.
     """
 
     def __init__(
@@ -87,17 +86,17 @@ class Loading:
         self._slices.go_on(self._load_in_slices())
 
     def finish(self) -> None:
-        """Load all that is left, at once. Raises what the store raises."""
+        """Load the remaining shards at once. Raises the store's error."""
         while self._turns:
             self._load(SLICE_COST)
         self._end(None)
 
     def stop(self) -> None:
-        """Load no more."""
+        """Stop loading."""
         self._slices.stop()
 
     async def wait(self) -> None:
-        """Until all is loaded. Raises what the store raises; then what is left never will be."""
+        """Wait until all shards are loaded. Raises the store's error, which ends the load."""
         if self._turns and self._failure is None:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -107,7 +106,7 @@ class Loading:
 
     @property
     def left(self) -> Collection[LogPartition]:
-        """The shards that are not there yet."""
+        """The shards still loading."""
         return self._left.keys()
 
     def _load_in_slices(self) -> Paced[None]:
@@ -122,8 +121,11 @@ class Loading:
         self._end(None)
 
     def _load(self, cost: int) -> None:
-        """Shards take turns that grow: a small one is not kept waiting by a large one, and large
-        ones come one after another and not all at the end."""
+        """Load for ``cost``, shard by shard.
+
+        A shard's turn grows each time it comes round: a small shard does not wait for a large one,
+        and large shards finish one after another rather than all at the end.
+        """
         while cost > 0 and self._turns:
             shard = self._turns[0]
             cost -= shard.load(cost)
@@ -133,7 +135,7 @@ class Loading:
                 self._turns.rotate(-1)
 
     def _load_shard(self, partition: LogPartition, store: LogStore) -> Iterator[int]:
-        """What each step cost."""
+        """Load one shard; yields the cost of each step."""
         loader = ShardLoader(store, self._make_shard(partition))
         shard = loader.shard
         yield from loader.steps()
@@ -149,7 +151,7 @@ class Loading:
     def _show(self, shard: Shard, groups: list[ConsumerGroup]) -> None:
         image = self._make_shard(shard.partition).image
         if shard.image is not image:
-            # Topics changed meanwhile: whatever was found of the groups may be otherwise now.
+            # Topics changed while the shard was loading, so check every group again.
             shard.image = image
             groups = list(shard.consumer_groups.values())
         self._shards[shard.partition] = shard
@@ -159,9 +161,9 @@ class Loading:
         self._on_loaded(to_refresh, without_target.difference(to_refresh))
 
     def _begin_sessions(self, shard: Shard) -> Iterator[int]:
-        """The sessions of all members, and the rebalance timeouts of those who must give up.
+        """Start the members' session timeouts, and rebalance timeouts for pending revocations.
 
-        The shard is served already: some may have been heard from, or have gone.
+        The shard is already served: a member may have sent a heartbeat, or left.
         """
         for group in list(shard.consumer_groups.values()):
             for member_id in list(group.entries):
@@ -192,7 +194,7 @@ class Loading:
                 liveness.arm_classic(*arguments, effect.timeout_ms, now_ms)
 
     def _check_classic_size(self, shard: Shard, group_id: GroupId) -> None:
-        """Facts of ``GroupMetadataManager.onLoaded``: the size may have been changed."""
+        """As in ``GroupMetadataManager.onLoaded``: ``group.max.size`` may have been lowered."""
         group, size = shard.classic_group(group_id), ClassicDeadline.SIZE
         if group is not None and len(group.members) > shard.settings_of(group_id).group_max_size:
             self._liveness.arm_classic(group_id, size, MemberId(""), 0, self._clock.monotonic_ms())
@@ -234,7 +236,7 @@ class Loading:
 
 
 class _ShardInTurn:
-    """One shard on its way, in steps."""
+    """One shard being loaded, step by step."""
 
     def __init__(self, steps: Iterator[int]) -> None:
         self.is_loaded = False
@@ -243,7 +245,7 @@ class _ShardInTurn:
         self._turn_left = self._turn_cost
 
     def load(self, cost: int) -> int:
-        """Load for so much; what it came to."""
+        """Load for about ``cost``; returns the actual cost."""
         spent = 0
         for step in self._steps:
             spent += step
@@ -255,7 +257,7 @@ class _ShardInTurn:
         return spent + GROUP_COST
 
     def is_turn_over(self) -> bool:
-        """Whether the others come first now; the next turn is longer."""
+        """Whether the other shards come first now; the next turn is longer."""
         if self._turn_left > 0:
             return False
         self._turn_cost *= TURN_SLICES
@@ -264,5 +266,5 @@ class _ShardInTurn:
 
 
 def lacks_target(group: ConsumerGroup) -> bool:
-    """Whether a target was still to be computed when the process ended."""
+    """Whether the group's target is older than its epoch and must be computed."""
     return group.member_count > 0 and group.target_epoch < group.group_epoch

@@ -1,7 +1,7 @@
-"""Loading: the state of the shards from ``latest``, group records only.
+"""Loads a shard's state from the ``latest`` view of the log: group records only.
 
-Committed offsets stay in the store and are read when asked for, so that a start costs what the
-live groups cost, not what the history costs.
+Committed offsets stay in the store and are read on demand. The cost of a start thus depends on the
+live groups, not on the history.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OFFSET_GROUP_COST = 30
 SCAN_COST = 20
 
 ALIKE_MAX = 10_000
-"""Values that are kept to be compared."""
+"""How many decoded values are cached, to decode equal ones once."""
 
 NOT_KNOWN = -1
 
@@ -54,9 +54,9 @@ _TYPE = struct.Struct(">h")
 
 
 def read_last_timestamp(store: LogStore) -> int:
-    """The wall time (ms) of the last batch that was written here, 0 where there is none.
+    """The wall time (ms) of the last batch that this server wrote, 0 if there is none.
 
-    The times of an imported log are those of other clocks, one of which may have been ahead.
+    Imported batches do not count: another clock dated them, and it may have been ahead.
     """
     last = 0
     for number in range(store.partitions):
@@ -69,14 +69,14 @@ def read_last_timestamp(store: LogStore) -> int:
 
 
 def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
-    """The topics and the producer ids, from the side records.
+    """Load the topics, the group configs and the producer ids from the side records.
 
-    Topics become one image: an image for each would be as many copies.
+    All topics make one image, to avoid a copy of the image per topic.
     """
     topics = []
     for key, value in store.side():
         if key.startswith(SHARD_KINDS):
-            # There may be very many; each shard reads its own.
+            # There may be very many of these; each shard reads its own.
             continue
         record = decode_side(key, value)
         if record is None:
@@ -89,7 +89,7 @@ def load_catalogue(store: LogStore, catalogue: Catalogue) -> None:
 
 
 def load_shard(store: LogStore, shard: Shard) -> int:
-    """The groups of one shard; the number of records read. Wants the topics in place."""
+    """Load the groups of one shard, after the topics; returns the number of records read."""
     loader = ShardLoader(store, shard)
     for _ in loader.steps():
         pass
@@ -97,9 +97,9 @@ def load_shard(store: LogStore, shard: Shard) -> int:
 
 
 class ShardLoader:
-    """Loads one shard in steps, between which nothing may be written to its partition.
+    """Loads one shard in steps. Nothing may be written to its partition in between.
 
-    ``records`` counts those of groups, and the offsets that wait for a marker.
+    ``records`` counts group records and the offsets pending in transactions.
     """
 
     def __init__(self, store: LogStore, shard: Shard) -> None:
@@ -108,9 +108,9 @@ class ShardLoader:
         self._store = store
 
     def steps(self) -> Iterator[int]:
-        """What each step cost, in about microseconds."""
+        """Load; yields the cost of each step in approximate microseconds."""
         shard, store = self.shard, self._store
-        # Members that say the same of themselves are many: their values are decoded once.
+        # Many members have equal metadata, so equal values are decoded once.
         known: dict[bytes, RecordValue] = {}
         for kind in GROUP_TYPES:
             yield SCAN_COST
@@ -136,10 +136,11 @@ class ShardLoader:
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None, int]:
-    """What waits for markers, from ``pending``, in steps; how many offsets. Wants the producers.
+    """Load the offsets pending in open transactions; returns their number. Needs the producers.
 
-    The producers' epochs are in the headers of the batches. A transaction that did not begin here,
-    or under a version that did not note when, is open since the first of what waits.
+    Yields the cost of each step. The producers' epochs are in the headers of the batches. If the
+    begin of a transaction is unknown (it began on another server, or under a version that did not
+    record it), the transaction counts as open since its first pending offset.
     """
     found: dict[ProducerId, list[LatestEntry]] = {}
     for producer_id, entry in store.pending(shard.partition):
@@ -170,7 +171,7 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None
 
 
 def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
-    """What the partition knows of producers, from the side records; what each cost."""
+    """Load the partition's producer state from the side records; yields each cost."""
     for prefix in encode_producer_prefixes(shard.partition):
         for key, value in store.side(prefix):
             replay_producer_state(shard, decode_side(key, value))
@@ -178,7 +179,7 @@ def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
 
 
 def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:
-    """What members have of client-side assignors, from the side records; what each cost."""
+    """Load the members' client-side assignors from the side records; yields each cost."""
     for prefix in encode_local_prefixes(shard.partition):
         for key, value in store.side(prefix):
             replay_local(shard, decode_side(key, value))
@@ -188,7 +189,7 @@ def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:
 def _read_producer_epochs(
     store: LogStore, shard: Shard, entries: Iterable[LatestEntry]
 ) -> Generator[int, None, dict[LogOffset, int]]:
-    """The epoch with each of these was written, by offset; a batch is read once for all in it."""
+    """The producer epoch of each entry's batch, by log offset; each batch is read once."""
     epochs: dict[LogOffset, int] = {}
     end, epoch = 0, -1
     for offset in sorted(entry.offset for entry in entries):

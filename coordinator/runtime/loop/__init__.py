@@ -1,1 +1,1 @@
-"""Time, slices of long work, counters, and what the machine has left."""
+"""The event loop's time: slices of work, disk space, counters."""

@@ -1,4 +1,4 @@
-"""What the process may take of the machine."""
+"""How much of the machine's memory the process may use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_SHARE: Final = 64 * 1024 * 1024
 
 
 def read_memory_bytes(limits: tuple[Path, ...] = _GROUP_LIMITS) -> int:
-    """The machine's memory, or what its control group (a container) allows of it."""
+    """The machine's memory, or the limit of its control group (container) if that is lower."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in limits:
         try:
@@ -28,5 +28,5 @@ def read_memory_bytes(limits: tuple[Path, ...] = _GROUP_LIMITS) -> int:
 
 
 def compute_answers_max(asked: int, memory: int) -> int:
-    """Bytes of answers that one door may hold: what was ``asked``, or (0) a share of the memory."""
+    """Bytes of responses that one front end may hold: ``asked``, or a share of ``memory`` if 0."""
     return asked or max(memory // _SHARE, _LEAST_SHARE)

@@ -1,4 +1,4 @@
-"""One log line for a client that may not join: many clients say nothing of the reason."""
+"""Logs why a client may not join, because many clients do not show the error message."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _CODES: Final = frozenset(
         ErrorCode.UNSUPPORTED_ASSIGNOR,
     }
 )
-"""Refusals that the same client meets again as long as nobody does anything about it."""
+"""Errors that a client keeps getting until an operator acts."""
 
 
 class RefusedJoins:
-    """Says them, at most once in ten seconds for each group: clients try again and again."""
+    """Logs refusals, at most one per group in ten seconds, because clients retry."""
 
     __slots__ = ("_next_ms",)
 
@@ -37,7 +37,7 @@ class RefusedJoins:
         self._next_ms: dict[GroupId, int] = {}
 
     def note(self, command: ShardCommand, error: GroupError, now_ms: int) -> None:
-        """A command was answered with the error."""
+        """Note a command's error response."""
         if error.code not in _CODES:
             return
         match command:

@@ -1,11 +1,12 @@
-"""The engine for work that would hold the loop for long: slices, between which the loop runs.
+"""Runs long work in time slices, between which the event loop runs.
 
-A piece of work is a generator that stops after each slice. Of all that wait one does a slice in a
-turn, one after another, so that a turn takes no longer however many ask for much at the same time.
-What takes less than a slice goes on in the same turn, for a few milliseconds of them all.
+A piece of work is a generator that yields after each slice. All waiting work shares one budget per
+event-loop iteration: pieces that end within their first slice follow each other for a few
+milliseconds, and at most one longer piece does a slice. An iteration thus takes no longer however
+much work waits.
 
-Work of the coordinator itself also says when it goes on: after a rest, or when a thread has done a
-part of it. A walk that counts what its parts cost is put into slices by ``spend``.
+Work of the coordinator itself also says when to resume: after a pause, or when a thread has done
+its part. ``spend`` splits a walk that yields the cost of its steps into slices.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ from coordinator.core.state.steps import run_at_once as run_at_once
 T = TypeVar("T")
 
 Pause: TypeAlias = int | Callable[[Callable[[], None]], None] | None
-"""When the next slice may be done: in a later turn, after so many milliseconds, or when what it is
-given has been called."""
+"""When to do the next slice: in a later iteration (``None``), after this many milliseconds, or once
+the work calls the callback it is given."""
 
 Paced: TypeAlias = Generator[Pause, None, T]
-"""``Steps`` that say so after each slice."""
+"""``Steps`` that yield a ``Pause`` after each slice."""
 
 _Work: TypeAlias = tuple[Paced[None], Callable[[Exception], None] | None]
-"""What is done, and who is told that it failed."""
+"""The work, and the callback for its failure."""
 
 TURN_MS: Final = 3
-"""No slice is begun in a turn that has done slices for as long."""
+"""No slice starts in an iteration that has spent this long on slices."""
 PAUSE_MS: Final = 5
-"""How long the walks of the coordinator rest between two slices."""
+"""The pause between two slices of the coordinator's own walks."""
 STALL_RETRY_MS: Final = 5
-"""How long whoever has something to write waits for a store that stalls."""
+"""How long a writer waits before it retries a store that stalls."""
 
 log = structlog.get_logger()
 
 
 class Slices:
-    """The work that goes on. ``call_soon`` calls in a later turn of the loop.
+    """The work in progress. ``call_soon`` calls in a later iteration of the loop.
 
-    ``now_ms`` passes within a turn too.
+    ``now_ms`` must advance within an iteration.
     """
 
     def __init__(
@@ -63,37 +64,37 @@ class Slices:
         self._is_stopped = False
 
     def beside(self) -> Slices:
-        """Others, whose work waits for none of this, and none of this for it."""
+        """An independent queue of work: neither queue waits for the other."""
         return Slices(self._call_soon, self._call_later_ms, self._now_ms)
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is work that goes on in a later turn."""
+        """Whether work is queued for a later iteration."""
         return bool(self._waiting)
 
     def stop(self) -> None:
-        """No slice is done any more, of what waits or rests or comes."""
+        """Do no more slices, of queued, paused or new work."""
         self._is_stopped = True
         self._waiting.clear()
 
     def run(
         self, steps: Paced[None], on_failure: Callable[[Exception], None] | None = None
     ) -> None:
-        """Do the first slice now, unless other work goes on, and the others in later turns.
+        """Do the first slice now, unless other work is queued, and the rest in later iterations.
 
-        ``on_failure`` is told what ``steps`` raises, to answer whoever waits for it. Where nobody
-        does it is raised: in the turn that did the slice.
+        ``on_failure`` gets the exception of ``steps``, to answer its caller. Without it the
+        exception is raised in the iteration that ran the slice.
         """
         self._go_on((steps, on_failure))
 
     def go_on(
         self, steps: Paced[None], on_failure: Callable[[Exception], None] | None = None
     ) -> None:
-        """Do the next slice in a later turn: the first is done already."""
+        """Do the next slice in a later iteration; the caller has done the first."""
         self._add((steps, on_failure))
 
     def _go_on(self, work: _Work) -> None:
-        """Also for work that has rested."""
+        """``run``, also used for work that has paused."""
         if self._waiting or self._is_stepping or self._is_stopped:
             self._add(work)
         else:
@@ -108,7 +109,7 @@ class Slices:
             self._call_soon(self._turn)
 
     def _turn(self) -> None:
-        """One slice, after what takes less than one."""
+        """Do one slice of long work, after work that ends within a slice."""
         until = self._now_ms() + TURN_MS
         goes_on = False
         try:
@@ -120,7 +121,7 @@ class Slices:
                 self._call_soon(self._turn)
 
     def _step(self, work: _Work) -> bool:
-        """Do one slice; whether there are more."""
+        """Do one slice; returns whether there are more."""
         steps, on_failure = work
         self._is_stepping = True
         try:
@@ -145,9 +146,9 @@ class Slices:
 
 
 def spend(walk: Iterator[int], budget: int) -> bool:
-    """Go on with a walk that yields its costs, until they come to the budget; whether it has more.
+    """Advance a walk that yields costs until they reach the budget; whether it has more.
 
-    What else a slice needs, its caller does before.
+    The caller prepares whatever the slice needs.
     """
     for cost in walk:
         budget -= cost
@@ -157,7 +158,7 @@ def spend(walk: Iterator[int], budget: int) -> bool:
 
 
 class RunInLane(Protocol):
-    """Runs ``work`` in a thread, as ``Scheduler.run_computing`` does."""
+    """Runs ``work`` on a thread, as ``Scheduler.run_computing`` does."""
 
     def __call__(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None]
@@ -165,7 +166,7 @@ class RunInLane(Protocol):
 
 
 def compute_elsewhere(run: RunInLane, work: Callable[[], T]) -> Paced[T | BaseException]:
-    """What ``work`` comes to in a thread, or what it raises there."""
+    """The result of ``work`` on a thread, or the exception it raises there."""
     found: list[T | BaseException] = []
 
     def begin(go_on: Callable[[], None]) -> None:
@@ -183,5 +184,5 @@ def _tell(on_failure: Callable[[Exception], None], bug: Exception) -> None:
     try:
         on_failure(bug)
     except Exception:
-        # The work of others goes on.
+        # Other work must go on.
         log.exception("telling_of_failure_failed")

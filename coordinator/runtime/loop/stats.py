@@ -1,4 +1,4 @@
-"""Counters of the runtime, read by metrics. Plain numbers: counting must cost nothing."""
+"""The runtime's counters, read by the metrics. Plain numbers, so that counting costs nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator.runtime.loop.refused_joins import RefusedJoins
 
 
 class Histogram:
-    """Counts of values in buckets with fixed upper bounds, in seconds."""
+    """Counts values in buckets with fixed upper bounds, in seconds."""
 
     BOUNDS_S = (
         0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
@@ -34,14 +34,14 @@ class Histogram:
 
 @dataclass(slots=True)
 class Stats:
-    """What happened since the process started."""
+    """Counts since the process started."""
 
     # More than 15 attributes: one attribute is one count.
 
     commands: dict[str, int] = field(default_factory=dict)
     """Commands handled, by the name of the command."""
     errors: dict[str, int] = field(default_factory=dict)
-    """Error answers, by the name of Kafka's error code."""
+    """Error responses, by the name of Kafka's error code."""
     records_written: int = 0
     bytes_written: int = 0
     flushes: int = 0
@@ -50,8 +50,8 @@ class Stats:
     assignor_failures_by_reason: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("raised", "junk", "late", "missing"), 0)
     )
-    """Targets that an assignor failed to compute: it raised, what it answered was no assignment,
-    it was too late, or there is none of that name."""
+    """Targets that an assignor failed to compute: it raised, returned an invalid assignment,
+    exceeded the time limit, or does not exist."""
     group_epoch_bumps: int = 0
     targets_installed: int = 0
     members_expired: dict[str, int] = field(default_factory=dict)
@@ -62,10 +62,10 @@ class Stats:
     transactions_timed_out: int = 0
     history_bytes: int = 0
     history_age_ms: int = 0
-    """How old the oldest batch of the history was when it was last looked at."""
+    """The age of the oldest batch of the history at the last check."""
     history_trimmed_bytes: int = 0
     history_partitions_left: int = 0
-    """Partitions of the log that are not trimmed any more, as they cannot be read."""
+    """Log partitions that are no longer trimmed because they cannot be read."""
     load_seconds: float = 0.0
     records_loaded: int = 0
     stalled_ms: int = 0
@@ -74,7 +74,7 @@ class Stats:
 
     @property
     def assignor_failures(self) -> int:
-        """For whatever reason."""
+        """Failures for any reason."""
         return sum(self.assignor_failures_by_reason.values())
 
     def count_error(self, name: str) -> None:

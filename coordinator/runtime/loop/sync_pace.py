@@ -1,9 +1,9 @@
-"""Whether a sync of the log is waited for on the loop, or by a thread.
+"""Decides whether the event loop or a thread waits for a sync of the log.
 
-To hand a sync to a thread and back is two changes of the interpreter's lock, and the thread waits
-for it as long as the loop has work: on a good disk that is more than the sync itself takes. So
-where syncs are brief the loop waits for them, once for all that came meanwhile; on any other disk
-it goes on working, and one sync that takes long is reason enough not to wait for the next.
+Handing a sync to a thread and back switches the interpreter lock twice, and the thread waits for
+the lock as long as the loop has work: on a fast disk that takes longer than the sync. If syncs are
+fast, the loop therefore waits for them, once for everything gathered meanwhile. On any other disk
+the loop goes on working, and one slow sync suffices to stop waiting.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 BRIEF_US = 600
 LONG_US = 5_000
 WINDOW = 64
-"""So many syncs are looked at together."""
+"""How many syncs are judged together."""
 REST_MAX = 1_024
-"""Windows for which nobody waits after syncs that took long, again and again."""
+"""The most windows without waiting, after repeated slow syncs."""
 
 
 class SyncPace:
-    """Judges by how long syncs took lately. ``waits`` says who does it."""
+    """Judges by the duration of recent syncs. ``waits`` says whether the loop waits."""
 
     __slots__ = ("_brief", "_next_rest", "_rest", "_seen", "waits")
 
@@ -29,7 +29,7 @@ class SyncPace:
         self._next_rest = 1
 
     def note(self, took_us: int) -> None:
-        """A sync took so long."""
+        """Note a sync's duration."""
         self._seen += 1
         self._brief += took_us <= BRIEF_US
         if self.waits and took_us > LONG_US:

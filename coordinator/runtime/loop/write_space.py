@@ -1,7 +1,7 @@
-"""Room on the disk: below ``log.min.free.bytes`` nothing is written any more.
+"""Disk space: with less than ``log.min.free.bytes`` free, nothing is written.
 
-Nor where nobody can tell: a data folder that was renamed or deleted takes writes for as long as its
-files are open, and loses them.
+The same holds if the free space is unknown: a data folder that was renamed or deleted accepts
+writes as long as its files are open, and loses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHECK_MS = 1_000
 
 
 class Space:
-    """Looks at the disk at most once a second. Without ``free_bytes`` there is always room."""
+    """Checks the disk at most once a second. Without ``free_bytes`` there is always space."""
 
     def __init__(self, free_bytes: Callable[[], int] | None, min_free_bytes: int) -> None:
         self._free_bytes = free_bytes
@@ -28,16 +28,15 @@ class Space:
         self._is_low = False
 
     def check(self, monotonic_ms: int, stats: Stats) -> None:
-        """Raises, and counts it, where there is too little room to write."""
+        """Raise ``CoordinatorNotAvailable``, and count it, if the disk is too full to write."""
         if self.is_low(monotonic_ms):
             stats.writes_refused += 1
             raise CoordinatorNotAvailable(
-                "The disk of the coordinator is almost full, or its data folder is gone: nothing "
-                "can be written."
+                "The coordinator cannot write: its disk is almost full, or its data folder is gone."
             )
 
     def is_low(self, monotonic_ms: int) -> bool:
-        """Whether there is too little room to write, or none that can be asked for."""
+        """Whether there is too little space to write, or the free space is unknown."""
         if monotonic_ms - self._checked_ms >= CHECK_MS and self._free_bytes is not None:
             self._checked_ms = monotonic_ms
             try:

@@ -1,1 +1,1 @@
-"""Members at run time: deadlines, watches, and tickets of repeated heartbeats."""
+"""Members at run time: deadlines, watches, and tickets for repeated heartbeats."""

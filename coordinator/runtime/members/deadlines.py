@@ -1,4 +1,4 @@
-"""Effects that begin and end deadlines, and signs of life."""
+"""Carries out effects that start and cancel deadlines, and notes heartbeats."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DeadlineEffect: TypeAlias = (
 
 
 class Deadlines:
-    """Notes them in ``Liveness`` and sees to it that the timer comes in time."""
+    """Records deadlines in ``Liveness`` and arms the timer for them."""
 
     def __init__(self, liveness: Liveness, timers: Timers, clock: SteadyClock) -> None:
         self._liveness = liveness
@@ -36,7 +36,7 @@ class Deadlines:
         self._clock = clock
 
     def heard(self, group_id: GroupId, member_id: MemberId) -> None:
-        """A member of a consumer group was heard from."""
+        """Note a heartbeat of a consumer-group member."""
         now_ms = self._clock.monotonic_ms()
         entry = self._liveness.get(group_id, member_id)
         if entry is not None:
@@ -46,7 +46,7 @@ class Deadlines:
             self._timers.arm()
 
     def carry_out(self, effect: DeadlineEffect) -> None:
-        """A deadline begins, or ends."""
+        """Start or cancel a deadline."""
         now_ms = self._clock.monotonic_ms()
         match effect:
             case ArmRebalanceTimeout(group_id, member_id, epoch, timeout_ms):

@@ -1,4 +1,4 @@
-"""Tickets: what makes a repeated heartbeat cheap (``coordinator.runtime.api.MemberTicket``)."""
+"""Heartbeat tickets: make repeated heartbeats cheap (``coordinator.runtime.api.MemberTicket``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 
 
 class Ticket:
-    """A member whose heartbeat would be answered as the last one was, while the group rests."""
+    """A member whose heartbeats get the same response as long as its group does not change."""
 
     __slots__ = ("_entry", "_group", "_liveness", "_revision")
 
@@ -32,10 +32,10 @@ class Ticket:
 def make_ticket(
     group: ConsumerGroup | None, entry: MemberLiveness | None, liveness: Liveness
 ) -> Ticket | None:
-    """A ticket for a member that is there.
+    """A ticket for a current member.
 
-    None while the group waits for a target: each heartbeat asks for it anew, for the last try may
-    have failed.
+    ``None`` while the group lacks a target: every heartbeat must ask for it again, because the last
+    attempt may have failed.
     """
     if group is None or entry is None or group.target_epoch < group.group_epoch:
         return None

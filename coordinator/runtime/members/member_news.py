@@ -1,4 +1,4 @@
-"""News of members, asked of the shard that their group is of."""
+"""Pending changes of members, read from the shard of their group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.ids import GroupId, MemberId
 
 
 class GroupNews:
-    """What watches ask of the groups."""
+    """What watches read from groups."""
 
     def __init__(self, shard_of: Callable[[GroupId], Shard]) -> None:
         self._shard_of = shard_of

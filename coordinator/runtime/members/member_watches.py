@@ -1,8 +1,8 @@
-"""Watches: who waits for news of which member.
+"""Watches: which session waits for a pending change of which member.
 
-One waits for a member at most, over all connections of all doors, and nobody any more when the
-member is heard elsewhere. A connection that its client has replaced may look alive for minutes:
-news that it took would not reach the client, and the client hears of each step but once.
+A member has at most one watch, over all connections of all front ends, and none once the member
+sends something over another connection. A connection that the client has replaced may look alive
+for minutes; a change sent over it would be lost, and the coordinator sends each step only once.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ log = structlog.get_logger()
 _BY_SPEAKER = attrgetter("speaker")
 
 SLICE = 100
-"""So many members of a group are told in one turn of the loop; each submits a heartbeat."""
+"""How many members are notified per event-loop iteration; each notification submits a heartbeat."""
 
 BUSY_RETRY_MS = 2
 
 
 def ignore_drop() -> None:
-    """For a watch whose end nobody has to hear of."""
+    """The ``on_dropped`` of a watch whose owner need not know."""
 
 
 class News(Protocol):
-    """What is asked of the groups before anybody is told."""
+    """What a watch asks before it notifies."""
 
     def has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
-        """Whether a heartbeat of the member would say something new."""
+        """Whether a heartbeat of the member would return a change."""
 
     def members_in_transit(self, group_id: GroupId) -> list[MemberId]:
-        """Those that others wait for."""
+        """The members that others wait for."""
 
 
 class RegisteredWatch:
-    """One watch; cancelled, called, or dropped."""
+    """One watch: active, cancelled, called, or dropped."""
 
     __slots__ = ("_watches", "group_id", "member_id", "on_dropped", "on_news", "speaker")
 
@@ -76,11 +76,11 @@ class RegisteredWatch:
 class Watches:
     """All watches, by group and member; ``news`` is asked before one is called.
 
-    Who has to give up partitions is told before all others, for those are waited for: a member that
-    joins a thousand has its partitions before the last of them knows of the new epoch. The others
-    are told speaker by speaker: a stream of many members hears of those of a slice in one message.
-    While ``is_busy`` nobody is told: what members ask by themselves comes first. ``unsettled`` are
-    the groups that have changed, and not durably.
+    Members that must revoke partitions are notified first, because others wait for them: a member
+    that joins a group of a thousand gets its partitions before the last member learns of the new
+    epoch. The others are notified session by session, so that one message on a shared stream covers
+    many members. While ``is_busy``, nobody is notified: requests of members come first.
+    ``unsettled`` has the groups whose latest change is not durable yet.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class Watches:
         self._by_group: dict[GroupId, dict[MemberId, RegisteredWatch]] = {}
         self._to_look_at: deque[GroupId] = deque()
         self._is_changed: dict[GroupId, bool] = {}
-        """Of each of them: whether it changed again since its members began to be looked at."""
+        """For each queued group, whether it changed again after its members were first checked."""
         self._left: deque[MemberId] = deque()
-        """Of the first of them."""
+        """The unchecked members of the first queued group."""
         self._is_telling = False
 
     def __len__(self) -> int:
@@ -114,21 +114,24 @@ class Watches:
         speaker: int = 0,
         on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
-        """Register; an older one of the member is dropped. News that is there is told at once."""
+        """Register a watch, replacing the member's older one, whose ``on_dropped`` is called.
+
+        If a change is pending, ``on_news`` is called at once.
+        """
         self.drop(group_id, member_id)
         watch = RegisteredWatch(self, group_id, member_id, on_news, speaker, on_dropped)
         self._by_group.setdefault(group_id, {})[member_id] = watch
-        # What is not durable yet is looked at when it is.
+        # A change that is not durable yet is checked once it is.
         if group_id not in self._unsettled and self._news.has_news(group_id, member_id):
             watch.cancel()
             on_news()
         return watch
 
     def hear(self, command: object) -> None:
-        """A command was accepted: whoever waited for the member that says it does so no more.
+        """Drop the watch of the member that sent an accepted command.
 
-        A door that submits for a member cancels its own watch first. What others do to a member
-        (an administrator removes it) is news to whoever waits, and so is the end of a session.
+        A front end cancels its own watch before it submits for a member. What others do to a member
+        (an administrator removes it, its session expires) keeps the watch, which reports it.
         """
         match command:
             case ConsumerGroupHeartbeat() | ClassicHeartbeat():
@@ -141,7 +144,7 @@ class Watches:
                     self.drop(command.group_id, command.member_id)
 
     def drop(self, group_id: GroupId, member_id: MemberId) -> None:
-        """End the member's watch, if there is one, and say so to whoever waits."""
+        """Remove the member's watch, if any, and call its ``on_dropped``."""
         watch = self._by_group.get(group_id, {}).get(member_id)
         if watch is None:
             return
@@ -149,11 +152,11 @@ class Watches:
         try:
             watch.on_dropped()
         except Exception:
-            # It is another client's request that is being handled.
+            # This call handles another client's request, which must not fail.
             log.exception("dropping_failed", group_id=group_id, member_id=member_id)
 
     def remove(self, watch: RegisteredWatch) -> None:
-        """Forget a watch, if it is still the one of its member."""
+        """Remove a watch, unless a newer one has replaced it."""
         members = self._by_group.get(watch.group_id)
         if members is not None and members.get(watch.member_id) is watch:
             del members[watch.member_id]
@@ -161,10 +164,10 @@ class Watches:
                 del self._by_group[watch.group_id]
 
     def look_at(self, group_ids: Iterable[GroupId]) -> None:
-        """These groups changed, durably: tell those members for whom there is news."""
+        """Note durable changes of these groups; members with a pending change are notified."""
         for group_id in group_ids:
             if group_id in self._is_changed:
-                # One look at very many members takes longer than the next change.
+                # Checking very many members takes longer than until the next change.
                 self._is_changed[group_id] = True
             elif group_id in self._by_group:
                 self._add(group_id)
@@ -195,7 +198,7 @@ class Watches:
         try:
             while self._to_look_at:
                 if self._is_busy():
-                    # Maybe for as long as the store takes nothing: no turn is to ask again.
+                    # The store may stall for long; do not ask in every iteration.
                     yield BUSY_RETRY_MS
                     continue
                 self._tell_slice()
@@ -215,7 +218,7 @@ class Watches:
                 self._end(group_id)
 
     def _end(self, group_id: GroupId) -> None:
-        """All of its members were looked at: on to the next group, and to this one after others."""
+        """Move to the next group; requeue this one if it changed again meanwhile."""
         self._to_look_at.popleft()
         if self._to_look_at:
             self._begin(self._to_look_at[0])
@@ -229,5 +232,5 @@ class Watches:
             try:
                 watch.on_news()
             except Exception:
-                # The others wait for theirs.
+                # The other members must still be notified.
                 log.exception("telling_failed", group_id=group_id, member_id=member_id)

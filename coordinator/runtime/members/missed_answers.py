@@ -1,9 +1,9 @@
-"""Members that may have missed an answer, for their connection broke, and do not say what they own.
+"""Members that may have missed a response: they reconnected and do not send their owned partitions.
 
-The answer may have given partitions to the member that it is to give up by now. Told only what
-remains, the client has nothing to acknowledge: its rebalance timeout passes, and it is removed
-though it did all that it had to. So it is told what it has first, and is to give some of it up with
-its next heartbeat, which is sure to come from a client that knows.
+The lost response may have assigned partitions that the member must revoke by now. If it is sent
+only the remaining ones, the client has nothing to acknowledge: its rebalance timeout expires, and
+it is removed though it did nothing wrong. So the coordinator first sends it all that it has, and
+asks for the revocation with its next heartbeat, which comes from a client that knows.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from coordinator.core.deadlines.member_liveness import MemberLiveness
 from model.commands import ConsumerGroupHeartbeat
 
 TOLD_AGAIN_MAX: Final = 3
-"""A client that comes by another connection each time is waited for so often in a row."""
+"""The limit in a row for a client that reconnects before every heartbeat."""
 
 
 def note_missed_answer(
     command: ConsumerGroupHeartbeat, entry: MemberLiveness | None
 ) -> ConsumerGroupHeartbeat:
-    """The heartbeat of a client, with ``keeps_assigned`` where it may have missed an answer."""
+    """The heartbeat, with ``keeps_assigned`` set if the client may have missed a response."""
     if entry is None:
         return command
     if not command.wants_assignment or command.owned is not None or command.member_epoch <= 0:

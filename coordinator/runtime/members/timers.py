@@ -1,8 +1,8 @@
-"""Deadlines of members, on the loop: one timer, armed for the earliest.
+"""Fires members' deadlines on the loop: one timer, armed for the earliest.
 
-A deadline fires only after everything that had arrived before it was handled: a tick first lets
-the loop read its sockets once, then looks; what it finds waits behind the commands that have come.
-A tick that comes late for the process stood still moves deadlines (``core/deadlines/liveness.py``).
+A deadline fires only after everything that arrived before it is handled: a tick first lets the loop
+read its sockets once, then checks; the expiries queue behind the commands that have arrived. If the
+process stalled and a tick is late, deadlines move (``core/deadlines/liveness.py``).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ HOLD_MS = 1_000
 
 
 class Timers:
-    """Calls ``expire`` for deadlines that have passed, unless ``is_held`` says to wait.
+    """Calls ``expire`` for each deadline that has passed, unless ``is_held``.
 
-    An expiry that is refused comes again.
+    A refused expiry is retried.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Timers:
         self._is_stopped = False
 
     def arm(self) -> None:
-        """A deadline may have come that is earlier than what the timer waits for."""
+        """Re-arm the timer if a deadline is earlier than its current one."""
         deadline_ms = self._liveness.next_deadline_ms()
         if deadline_ms is None or self._is_stopped:
             return
@@ -67,7 +67,7 @@ class Timers:
         self._set(deadline_ms - self._clock.monotonic_ms())
 
     def stop(self) -> None:
-        """Nothing expires any more."""
+        """Stop firing deadlines."""
         self._is_stopped = True
         self._liveness.stalls.expect(NEVER_MS)
         if self._timer is not None:
@@ -96,8 +96,8 @@ class Timers:
 
     def _look(self) -> None:
         if self._catch_up():
-            # The process stood still after all: what came meanwhile is still to be read. Once:
-            # where every turn is late nobody would expire.
+            # The process stalled after all: what arrived meanwhile is still to be read. Do this
+            # once only: if every iteration is late, nothing would ever expire.
             self._settle(self._look_after_all)
             return
         self._look_after_all()
@@ -119,14 +119,14 @@ class Timers:
             try:
                 self._expire(command, partial(self._expired, command))
             except Exception:
-                # The others go, and the timer runs on.
+                # The other deadlines must still fire, and the timer must run on.
                 log.exception("expiring_failed", group_id=command.group_id)
                 self._liveness.expire_again(command, now_ms)
         self.arm()
 
     def _note(self, command: Expiry) -> None:
         if not command.member_id:
-            # A phase of a rebalance, which may well end so.
+            # A group's rebalance phase, which may end this way normally.
             return
         name = command.deadline.name.lower()
         counts = self._stats.members_expired

@@ -1,1 +1,1 @@
-"""Offsets at run time: reads, deletion, expiry, and transactions that nobody ends."""
+"""Offsets at run time: reads, deletion, expiry, and timeouts of open transactions."""

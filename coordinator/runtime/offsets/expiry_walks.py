@@ -1,7 +1,8 @@
-"""Expiry in the background: walks over all groups and their offsets, slice by slice.
+"""Offset expiry in the background: walks over all groups and their offsets, in slices.
 
-A walk reads the store, which shows what is written; what a decision rests on is written first and
-looked at again in the turn that decides, so that no commit in between is lost.
+A walk reads the store, which shows only written records. Before a decision, gathered records are
+written and the offsets are read again in the same event-loop iteration, so that no commit in
+between is lost.
 """
 
 from __future__ import annotations
@@ -40,34 +41,34 @@ from storage.log_store import LatestEntry, LogStore, StoreError
 log = structlog.get_logger()
 
 SLICE = 300
-"""Offsets and groups that are looked at in one turn, and the most that one command expires."""
+"""Offsets and groups visited per event-loop iteration, and the most that one command expires."""
 REMOVAL_COST = 10
-"""What it takes to decide that a group goes, counted in offsets that are looked at."""
+"""The cost of deciding whether to remove a group, in visited offsets."""
 PRODUCERS_PER_COST = 50
-"""Producers that are looked at for the price of one offset."""
+"""How many producers are visited for the cost of one offset."""
 HOLD_MS = 1_000
 MS_PER_MINUTE = 60_000
 
 
 class _Found(NamedTuple):
-    """An offset as the walk has seen it."""
+    """An expired offset as the walk read it."""
 
     entry: LatestEntry
     stored: StoredOffset
 
 
 def compute_retention_ms(shard: Shard, group_id: GroupId) -> int:
-    """How long the offsets of the group are kept."""
+    """How long the group's offsets are kept."""
     return shard.settings_of(group_id).offsets_retention_minutes * MS_PER_MINUTE
 
 
 class OffsetExpiry:
-    """Looks every ``offsets.retention.check.interval.ms`` for what is past its retention.
+    """Expires offsets past their retention every ``offsets.retention.check.interval.ms``.
 
-    ``write_gathered`` writes what is gathered, and says whether the store could take it.
+    ``write_gathered`` writes the gathered records; ``False`` means that the store stalls.
     ``is_held`` says that nothing may be written now. ``imported_at_ms`` is the wall time of the
-    last import, or of a start after a long silence: everything is kept for one retention since.
-    ``on_expired`` is told of each group that durably lost offsets.
+    last import, or of a start after a long silence: everything is kept for one retention period
+    from then. ``on_expired`` gets each group that durably lost offsets.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class OffsetExpiry:
         self._now_ms = 0
 
     def begin(self) -> None:
-        """The first walk is one interval from now."""
+        """Start; the first walk is one interval from now."""
         if self._is_on:
             self._slices.run(self._keep_walking())
 
@@ -114,14 +115,15 @@ class OffsetExpiry:
                 yield HOLD_MS
 
     def _walk_to_the_end(self) -> Paced[bool]:
-        """Whether it got there; if not there is to be another walk.
+        """Walk over all groups; ``False`` if writes were held, and the walk must be repeated.
 
-        The cursors of this one would keep files that compaction has replaced, which may be all the
-        room that there is to come.
+        The walk is dropped then: its cursors would pin files that compaction has replaced, which
+        may be the only disk space left to free.
         """
         walk = self._walk()
         while not self._is_held():
-            # What is only gathered the store does not show, and nothing else comes in this turn.
+            # The store does not show records that are only gathered. Write them first; nothing else
+            # runs in this iteration.
             if not self._write_gathered():
                 yield STALL_RETRY_MS
                 continue
@@ -139,7 +141,7 @@ class OffsetExpiry:
     # --------------------------------------------------------------------------------- the walk
 
     def _walk(self) -> Iterator[int]:
-        """Yields the cost of each piece of work; an offset that is looked at costs 1."""
+        """Walk over all shards. Yields the cost of each step; visiting an offset costs 1."""
         for shard in self._shards:
             for group_id in self._store.offset_group_ids(shard.partition):
                 yield 1
@@ -179,7 +181,7 @@ class OffsetExpiry:
             yield self._expire(shard, group_id, found)
 
     def _is_in_grace(self, shard: Shard, group_id: GroupId) -> bool:
-        """Whether the log was imported less than one retention of the group ago."""
+        """Whether the log was imported less than one of the group's retention periods ago."""
         since_ms = self._now_ms - self._imported_at_ms()
         return since_ms < compute_retention_ms(shard, group_id)
 
@@ -189,7 +191,10 @@ class OffsetExpiry:
     # ----------------------------------------------------------------------------- one decision
 
     def _expire(self, shard: Shard, group_id: GroupId, found: list[_Found]) -> int:
-        """What it cost. The walk may have found them long ago: what counts is how they are now."""
+        """Expire the offsets found, if they still are expired, and the group if it is then empty.
+
+        The walk may have read them long ago, so they are read again. Returns the cost.
+        """
         partition = shard.partition
         waiting = shard.open_transactions.unstable(group_id)
         rule = compute_expiry_rule(shard, group_id)
@@ -223,7 +228,7 @@ class OffsetExpiry:
         group_id: GroupId,
         keys: Collection[bytes],
     ) -> bool:
-        """Whether the group has offsets beside these."""
+        """Whether the group has offsets other than these."""
         prefix = encode_offset_group_prefix(group_id)
         left = islice(self._store.latest(partition, prefix), len(keys) + 1)
         return any(entry.key not in keys for entry in left)
@@ -239,4 +244,4 @@ class OffsetExpiry:
 
 
 def _ignore(answer: Answer) -> None:
-    """A refusal comes again with the next walk."""
+    """A refused command is submitted again by the next walk."""

@@ -1,4 +1,4 @@
-"""The shell of offsets but for plain commits: fetches, and the commands of transactions."""
+"""Runs offset commands other than plain commits: fetches, and the commands of transactions."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from storage.log_store import StoreError
 log = structlog.get_logger()
 
 TRANSACTIONS_SLICE = 100
-"""Open transactions that are read in one turn, each in some 20 µs where it has few offsets."""
+"""Open transactions read per iteration, each in some 20 µs if it has few offsets."""
 
 
 class OffsetCommands:
-    """Carries out the commands. ``image`` gives the topics that are durable, ``deleted`` those
-    whose offsets nobody is to see.
+    """Carries out the commands.
 
-    ``apply`` applies what a command comes to, whose answer shows these groups; ``times_out_ms``
-    gives the wall time at which a transaction is aborted.
+    ``image`` gives the durable topic image, ``deleted`` the topics whose offsets must not be shown.
+    ``apply`` applies a command's outcome and takes the groups that its response shows.
+    ``times_out_ms`` gives the wall time at which a transaction is aborted.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class OffsetCommands:
     # ------------------------------------------------------------------------------ fetches
 
     def fetch(self, command: OffsetFetch, reply: Reply) -> None:
-        """Read from the store; the answer comes when what it shows is durable."""
+        """Read offsets from the store; the response is sent when everything it shows is durable."""
         group_ids = (command.group_id,)
         self._context.slices.run(
             self._fetch(command, reply),
@@ -77,7 +77,8 @@ class OffsetCommands:
             known = check_offset_fetch(shard, command)
             self._write_markers()
             has_offsets = known and group_id in shard.offset_groups
-            # What the answer shows is that of now, though it may be read in later turns.
+            # The response shows the state of this moment, though the read may take several
+            # iterations.
             unstable = frozenset(shard.open_transactions.unstable(group_id))
             generation = self._context.durability.generation_of_offsets(group_id)
             answer = yield from read_offsets(
@@ -93,7 +94,7 @@ class OffsetCommands:
             return
         except StoreError as damage:
             log.critical("store_read_failed", group_id=group_id, cause=str(damage))
-            failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
+            failure = UnknownServerError("The offsets cannot be read; see the server's log.")
             self._context.answer((group_id,), reply, failure)
             return
         if command.require_stable:
@@ -101,9 +102,10 @@ class OffsetCommands:
         self._context.writer.answer_when_durable(generation, reply, answer)
 
     def _write_markers(self) -> None:
-        """See to it that the store shows what every marker made visible.
+        """Write gathered markers, so that the store shows every offset they committed.
 
-        A fetch must not see an offset as stable, and yet as it was before the transaction.
+        Otherwise a fetch could report an offset as stable with its value from before the
+        transaction.
         """
         if self._has_unwritten_marker:
             self._context.writer.check_written()
@@ -112,7 +114,7 @@ class OffsetCommands:
     # ------------------------------------------------------------------------- transactions
 
     def change(self, command: TransactionCommand, reply: Reply) -> None:
-        """Handle, replay and gather; the answer comes when it is durable."""
+        """Handle, replay and gather a command; the response is sent when it is durable."""
         groups = (command.group_id,) if isinstance(command, TxnOffsetCommit) else ()
         try:
             shard, outcome = self._handle(command)
@@ -129,7 +131,7 @@ class OffsetCommands:
         self._apply(shard, outcome, groups, reply)
 
     def list_transactions(self, command: ListTransactions, reply: Reply) -> None:
-        """Read from the store what waits; the answer comes when what it shows is durable."""
+        """Read the open transactions from the store; the response waits until they are durable."""
         self._context.slices.run(
             self._list_transactions(reply),
             lambda bug: self._context.answer((), reply, UnknownServerError(repr(bug))),
@@ -152,7 +154,7 @@ class OffsetCommands:
             return
         except StoreError as damage:
             log.critical("store_read_failed", cause=str(damage))
-            failure = UnknownServerError("What waits cannot be read; the server's log says why.")
+            failure = UnknownServerError("The transactions cannot be read; see the server's log.")
             self._context.answer((), reply, failure)
             return
         generation = self._context.durability.generation_of_all()

@@ -1,4 +1,4 @@
-"""Deleting groups and offsets at run time: what there is, is in the store."""
+"""Deletes groups and offsets at run time; the store knows which offsets exist."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ log = structlog.get_logger()
 
 
 SLICE = 1_000
-"""So many offsets of a group are deleted in one turn, each in some 5 µs; fewer go with it."""
+"""Offsets of a group deleted per iteration, each in some 5 µs.
+
+A group with fewer is deleted in one batch with its offsets.
+"""
 
 
 class OffsetDeletion:
-    """Carries out the commands.
-
-    ``apply`` applies what a command of a group comes to.
-    """
+    """Carries out the commands. ``apply`` applies a command's outcome."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class OffsetDeletion:
         self._apply = apply
 
     def submit(self, command: DeletionCommand, reply: Reply) -> None:
-        """Handle, replay and gather; the answer comes when it is durable."""
+        """Handle, replay and gather a command; the response is sent when it is durable."""
         group_ids = (command.group_id,)
         self._context.slices.run(
             self._delete(command, reply),
@@ -76,7 +76,7 @@ class OffsetDeletion:
             return
         except StoreError as damage:
             log.critical("store_read_failed", group_id=group_id, cause=str(damage))
-            failure = UnknownServerError("The offsets cannot be read; the server's log says why.")
+            failure = UnknownServerError("The offsets cannot be read; see the server's log.")
             self._context.answer((group_id,), reply, failure)
             return
 
@@ -107,10 +107,10 @@ class OffsetDeletion:
             shard.soft.being_deleted.discard(group_id)
 
     def _delete_very_many(self, shard: Shard, command: DeleteGroup) -> Steps[None]:
-        """The offsets of the group, if one batch of them would hold the loop for long.
+        """Delete the group's offsets in slices, if one batch of them would block the loop for long.
 
-        Nobody joins meanwhile; what is committed goes with the group. A crash leaves the group,
-        with those of its offsets that were not deleted.
+        No member can join meanwhile; offsets committed meanwhile are deleted with the group. A
+        crash leaves the group with the offsets not yet deleted.
         """
         group_id = command.group_id
         self._context.writer.check_written()
@@ -128,9 +128,10 @@ class OffsetDeletion:
             left = [*left[SLICE:], *islice(places, SLICE)]
 
     def _delete_offsets(self, shard: Shard, command: DeleteOffsets) -> Steps[Outcome]:
-        """What the last part comes to, with the answer for all; those before it are gathered.
+        """Delete the offsets in parts; returns the last part's outcome, with the response for all.
 
-        Of very many each part is deleted for itself: one that is refused leaves what went before.
+        The earlier parts are already gathered. If one part is refused, the earlier ones stay
+        deleted.
         """
         topics: list[TopicResult] = []
         rows: list[PartitionResult] = []
@@ -146,14 +147,14 @@ class OffsetDeletion:
             assert isinstance(outcome.response, OffsetDeleteResponse)
             for (index, _), result in zip(part, outcome.response.topics, strict=True):
                 if index < len(topics):
-                    # The rest of a topic, part of which was in the part before.
+                    # The previous part has the first partitions of this topic.
                     rows += result.partitions
                     topics[index] = replace(result, partitions=tuple(rows))
                 else:
                     topics.append(result)
                     rows = list(result.partitions)
             before = outcome
-        assert before is not None, "there is one part at least"
+        assert before is not None, "there is at least one part"
         return replace(before, response=OffsetDeleteResponse(tuple(topics)))
 
     def _handle(self, shard: Shard, command: DeletionCommand) -> Outcome:
@@ -167,7 +168,7 @@ class OffsetDeletion:
                 return handle_delete_offsets(shard, command, self._find(shard, command))
 
     def _find_all(self, shard: Shard, group_id: GroupId) -> list[OffsetPlace]:
-        """All offsets of the group, also what cannot be read and what waits for a marker."""
+        """All offsets of the group, including unreadable ones and ones pending in a transaction."""
         self._context.writer.check_written()
         places = dict.fromkeys(self._scan(shard, group_id))
         places.update(dict.fromkeys(shard.open_transactions.unstable(group_id)))
@@ -179,11 +180,11 @@ class OffsetDeletion:
             shard.partition, encode_offset_group_prefix(group_id)
         ):
             key = decode_key(entry.key)
-            assert isinstance(key, OffsetCommitKey), "the prefix is that of offsets"
+            assert isinstance(key, OffsetCommitKey), "the prefix selects offset keys"
             yield key.topic, key.partition
 
     def _find(self, shard: Shard, command: DeleteOffsets) -> set[OffsetPlace]:
-        """Those of the offsets asked for that are there."""
+        """The requested offsets that exist."""
         self._context.writer.check_written()
         places: list[tuple[TopicName, int]] = [
             (name, partition)
@@ -200,12 +201,13 @@ class OffsetDeletion:
         }
 
     def forget_if_offsetless(self, group_id: GroupId) -> None:
-        """The group lost offsets: see whether it has any left, for only the store knows."""
+        """Mark a group that lost offsets as having none, if the store shows none."""
         if (
             self._context.durability.offsets.get(group_id, 0)
             > self._context.writer.syncs.durable_generation
         ):
-            # The store may not show it yet. Should it be a tombstone, its answer comes here too.
+            # The store may not show the latest write yet. If that is a tombstone, its answer calls
+            # this again.
             return
         shard = self._context.shard_of(group_id)
         prefix = encode_offset_group_prefix(group_id)
@@ -216,11 +218,11 @@ class OffsetDeletion:
 def _split(
     topics: Sequence[tuple[TopicName, tuple[int, ...]]],
 ) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
-    """The indexes of topics and partitions of them, in parts of a slice; at least one part."""
+    """Split the request into one or more parts of ``SLICE`` partitions, by topic index."""
     part: list[tuple[int, tuple[int, ...]]] = []
     left = SLICE
     for index, (_, partitions) in enumerate(topics):
-        # A topic without partitions is one more thing to do, too.
+        # A topic without partitions costs as much as one partition.
         for begin in range(0, max(len(partitions), 1), SLICE):
             taken = partitions[begin : begin + SLICE]
             if left < max(len(taken), 1):
@@ -232,4 +234,4 @@ def _split(
 
 
 def _ignore(answer: Answer) -> None:
-    """Only what comes last is answered."""
+    """Only the last part's answer reaches the client."""

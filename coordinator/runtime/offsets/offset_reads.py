@@ -1,4 +1,4 @@
-"""Reading committed offsets out of the store."""
+"""Reads committed offsets from the store."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from storage.codec.record_codec import decode_key, decode_value, encode_key
 from storage.log_store import LatestEntry, LogStore
 
 SLICE = 2_000
-"""So many offsets are read in one turn, each in some 6 µs."""
+"""Offsets read per event-loop iteration, each in some 6 µs."""
 
 SCANS_MAX = 32
-"""Topics that are scanned each by itself; of more the whole group is."""
+"""A request for more topics than this scans the whole group instead of each topic."""
 
 KEY_STRING_MAX_BYTES = 32_767
-"""Of a group or a topic in a key; what is longer has no offset."""
+"""The longest group id or topic name that a key can hold; longer names have no offsets."""
 
 _KEY_HEAD = struct.Struct(">hh")
 _KEY_PARTITION_BYTES = 4
@@ -51,7 +51,7 @@ _Value: TypeAlias = OffsetCommitValue | LegacyOffsetCommitValue
 
 
 class StoredOffset(NamedTuple):
-    """A committed offset as it is stored."""
+    """A committed offset as stored."""
 
     group_id: GroupId
     topic: TopicName
@@ -68,7 +68,7 @@ def _decode_value(entry: LatestEntry) -> _Value | None:
 
 
 def decode_stored_offsets(entries: Iterable[LatestEntry]) -> Iterator[StoredOffset]:
-    """The entries as offsets; what this version cannot read is left out."""
+    """Decode entries into offsets; skips values that this version cannot read."""
     for entry in entries:
         key = decode_key(entry.key)
         value = _decode_value(entry)
@@ -77,12 +77,12 @@ def decode_stored_offsets(entries: Iterable[LatestEntry]) -> Iterator[StoredOffs
 
 
 def fits_in_key(name: str) -> bool:
-    """Whether a key can name it: a request may ask for what no record can be of."""
+    """Whether a record key can hold the name; a request may ask for one that is too long."""
     return len(name) <= KEY_STRING_MAX_BYTES and len(name.encode()) <= KEY_STRING_MAX_BYTES
 
 
 def encode_offset_group_prefix(group_id: GroupId) -> bytes:
-    """What the keys of all offsets of a group begin with."""
+    """The common prefix of the group's offset keys."""
     encoded = group_id.encode()
     return _KEY_HEAD.pack(RecordType.OFFSET_COMMIT, len(encoded)) + encoded
 
@@ -90,11 +90,10 @@ def encode_offset_group_prefix(group_id: GroupId) -> bytes:
 async def read_highest_offsets(
     store: LogStore, shards: Iterable[Shard], deleted: DeletedTopics = NOTHING_DELETED
 ) -> dict[tuple[TopicName, int], int]:
-    """For each topic and partition the highest offset that any group has committed.
+    """The highest offset that any group has committed, per topic and partition.
 
-    None of ``deleted`` counts: a topic may have the name of one again.
-
-    Reads all committed offsets, in slices between which the loop runs.
+    Skips offsets of ``deleted`` topics, since a new topic may have the same name. Reads all
+    committed offsets in slices, between which the loop runs.
     """
     highest: dict[tuple[TopicName, int], int] = {}
     for shard in shards:
@@ -111,7 +110,7 @@ async def read_highest_offsets(
 def read_open_transactions(
     store: LogStore, shard: Shard, times_out_ms: Callable[[OpenTransaction], int]
 ) -> Iterator[ListedTransaction]:
-    """The open transactions of a shard, in the order of the producers, as each is when it comes."""
+    """The open transactions of a shard, by producer id, each as it is when it is yielded."""
     for producer_id, transaction in sorted(shard.open_transactions.producers(), key=itemgetter(0)):
         if shard.open_transactions.get(producer_id) is not transaction:
             continue
@@ -138,10 +137,10 @@ def read_offsets(
     has_offsets: bool,
     deleted: DeletedTopics = NOTHING_DELETED,
 ) -> Steps[OffsetFetchResponse]:
-    """The answer to a fetch that was found to be allowed, in slices. None of ``deleted`` is in it.
+    """The response to an authorized OffsetFetch, read in slices.
 
-    It shows the offsets as they are at the first slice: what is read later is read by scans of
-    the store that begin then.
+    It omits offsets of ``deleted`` topics and shows the others as of the first slice: later slices
+    read scans of the store opened then.
     """
     if command.topics is None:
         prefixes = [encode_offset_group_prefix(command.group_id)] if has_offsets else ()
@@ -162,7 +161,7 @@ def read_offsets(
 def _scan(
     store: LogStore, partition: LogPartition, prefixes: Sequence[bytes]
 ) -> Iterator[LatestEntry]:
-    """All entries below these prefixes, as they are now whenever they are read."""
+    """All entries below the prefixes, as of now, however late they are read."""
     return chain.from_iterable([store.latest(partition, prefix) for prefix in prefixes])
 
 
@@ -229,9 +228,9 @@ def _read_many(
     has_offsets: bool,
     deleted: DeletedTopics,
 ) -> Steps[tuple[FetchedTopic, ...]]:
-    """Offsets of very many partitions, for which the store is scanned.
+    """Read offsets of very many partitions by scanning the store.
 
-    Looking each of them up takes longer, and in slices would show each as of another time.
+    Looking up each partition takes longer, and in slices each would be as of another time.
     """
     assert command.topics is not None
     names = [_name_of(image, wanted) for wanted in command.topics]
@@ -263,7 +262,7 @@ def _read_many(
 
 
 def _compute_prefixes(group_id: GroupId, names: Sequence[TopicName | None]) -> list[bytes]:
-    """What the keys of all offsets of these topics begin with; of very many that of the group."""
+    """The key prefixes of the topics' offsets; of very many topics the group's prefix."""
     if len(names) > SCANS_MAX:
         return [encode_offset_group_prefix(group_id)]
     distinct = dict.fromkeys(name for name in names if name is not None and fits_in_key(name))
@@ -272,9 +271,9 @@ def _compute_prefixes(group_id: GroupId, names: Sequence[TopicName | None]) -> l
 
 
 def _name_of(image: TopicImage, wanted: TopicToFetch) -> TopicName | None:
-    """The name of the topic that is asked for; ``None`` for an id that is nobody's."""
+    """The name of the requested topic; ``None`` for an unknown topic id."""
     if wanted.topic_id is None:
-        assert wanted.name is not None, "a topic is asked for by name or by id"
+        assert wanted.name is not None, "a topic is requested by name or by id"
         return wanted.name
     topic = image.by_id.get(wanted.topic_id)
     return None if topic is None else topic.name
@@ -286,7 +285,7 @@ def _show(
     partitions: Sequence[int],
     values: Sequence[_Value | None],
 ) -> list[FetchedOffset]:
-    """The offsets of these partitions of a topic, as the answer shows them."""
+    """The topic's partitions as the response shows them."""
     if name is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID
         return [FetchedOffset(number, -1, None, "", code) for number in partitions]

@@ -1,7 +1,7 @@
-"""Transactions that nobody ends: aborted when they have been open for too long.
+"""Aborts transactions that have been open for too long.
 
-Whoever coordinates them is elsewhere, and may be gone, or nobody may coordinate them at all. Until
-they end their groups have offsets that nobody can read as stable, and nothing of them expires.
+The transaction coordinator runs elsewhere; it may be gone, or there may never have been one. Until
+a transaction ends, its groups have offsets that cannot be read as stable and cannot expire.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ log = structlog.get_logger()
 INTERVAL_MS = 10_000
 """Kafka's ``transaction.abort.timed.out.transaction.cleanup.interval.ms``."""
 GRACE_MS = 60_000
-"""A coordinator that has decided while this process was away is heard first."""
+"""Time for a transaction coordinator that decided while this process was away to send its
+markers."""
 SLICE = 100
-"""So many are aborted in one turn; of many offsets each counts as more."""
+"""Transactions aborted per iteration; one with many offsets counts as several."""
 OFFSETS_OF_ONE = 50
 SHOWN = 10
-"""Groups that are named in a message."""
+"""How many group ids a log line names."""
 
 
 class TransactionTimeouts:
-    """Looks every ``INTERVAL_MS`` for what has been open for ``transaction.max.timeout.ms``.
+    """Every ``INTERVAL_MS``, aborts transactions open for ``transaction.max.timeout.ms``.
 
-    That is measured by the monotonic clock. Of what a start finds open it is counted from the first
-    offset on, or from the last import of a log, by the wall clock, whose leaps can only shorten it
-    to ``GRACE_MS``. ``is_held`` says that nothing may be written now.
+    Time is measured by the monotonic clock. A transaction found open at start counts from its first
+    offset, or from the last log import, by the wall clock; a wall-clock jump can shorten its
+    timeout only down to ``GRACE_MS``. ``is_held`` says that nothing may be written now.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class TransactionTimeouts:
         self._not_before_ms = 0
 
     def begin(self) -> None:
-        """All groups are loaded."""
+        """Start the timeouts of the transactions found open; every group is loaded."""
         now = self._clock.now()
         for shard in self._shards:
             for _, transaction in shard.open_transactions.producers():
@@ -78,7 +79,7 @@ class TransactionTimeouts:
         self._slices.run(self._keep_looking())
 
     def deadline_ms(self, transaction: OpenTransaction) -> int:
-        """The wall time at which a transaction times out, if nothing happens to the clock."""
+        """The wall time at which a transaction times out, barring clock jumps."""
         if transaction.timeout.at_ms is None:
             return transaction.since_ms + self._timeout_ms
         now = self._clock.now()
@@ -92,13 +93,13 @@ class TransactionTimeouts:
             yield delay_ms
             now_ms = self._clock.monotonic_ms()
             if now_ms - expected_ms > self._interval_ms:
-                # The process stood still: markers that came meanwhile are not read yet.
+                # The process stalled; markers that arrived meanwhile are still to be read.
                 self._not_before_ms = now_ms + self._grace_ms
             self._note_new(now_ms)
             is_more = self._abort_slice(now_ms)
 
     def _abort_slice(self, now_ms: int) -> bool:
-        """Whether there may be more."""
+        """Abort some timed-out transactions; returns whether there may be more."""
         found = next(take_slices(self._find(now_ms), SLICE, _weigh), [])
         if not found or now_ms < self._not_before_ms or self._is_held():
             return False
@@ -110,14 +111,14 @@ class TransactionTimeouts:
         for shard in self._shards:
             for transaction in shard.open_transactions.newest_first():
                 if transaction.timeout.at_ms is not None:
-                    break  # The others began earlier.
+                    break  # The rest began earlier.
                 transaction.timeout.at_ms = now_ms + self._timeout_ms
 
     def _find(self, now_ms: int) -> Iterator[tuple[Shard, ProducerId, OpenTransaction]]:
         for shard in self._shards:
             for producer_id, transaction in shard.open_transactions.producers():
                 if transaction.timeout.at_ms is None or transaction.timeout.at_ms > now_ms:
-                    break  # The others began later.
+                    break  # The rest began later.
                 yield shard, producer_id, transaction
 
     def _abort(self, shard: Shard, producer_id: ProducerId, transaction: OpenTransaction) -> None:
@@ -134,10 +135,10 @@ class TransactionTimeouts:
         self._submit(command, self._note)
 
     def _note(self, answer: Answer) -> None:
-        # One that is refused times out again.
+        # A refused abort is submitted again by the next check.
         self._stats.transactions_timed_out += not isinstance(answer, GroupError)
 
 
 def _weigh(found: tuple[Shard, ProducerId, OpenTransaction]) -> int:
-    """As how many a transaction counts."""
+    """How many transactions this one counts as."""
     return max(len(found[2].epochs) // OFFSETS_OF_ONE, 1)

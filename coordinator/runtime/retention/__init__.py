@@ -1,1 +1,1 @@
-"""How much of the log is kept, and backups of it."""
+"""Log retention: how much of the log is kept, and backups of the store."""

@@ -1,4 +1,4 @@
-"""Backups of a running server's store: one at a time, in a thread."""
+"""Backups of a running server's store: one at a time, on a thread."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from storage.transfer.backup import Backup, BackupRefused, make_backup
 
 
 class Backups(Protocol):
-    """Who makes backups."""
+    """Makes backups."""
 
     async def create(self, folder: Path) -> Backup:
-        """A backup of all that was acknowledged by now; raises ``StoreError``."""
+        """Back up everything acknowledged so far. Raises ``StoreError``."""
 
 
 class StoreBackups:
-    """Backups of the store that lives in ``store_folder``."""
+    """Backs up the store in ``store_folder``."""
 
     def __init__(
         self, store: RocksLogStore, store_folder: Path, clock: Clock | None = None
@@ -30,9 +30,9 @@ class StoreBackups:
         self._making: asyncio.Future[Backup] | None = None
 
     async def create(self, folder: Path) -> Backup:
-        """See ``Backups``. It is finished even if nobody waits for it any more."""
+        """See ``Backups``. The backup is finished even if its caller stops waiting."""
         if self._making is not None and not self._making.done():
-            raise BackupRefused("a backup is being made: wait until it is done")
+            raise BackupRefused("a backup is already in progress; retry when it is done")
         work = asyncio.to_thread(
             make_backup, self._store, self._store_folder, folder, self._clock.wall_ms()
         )
@@ -40,6 +40,6 @@ class StoreBackups:
         return await asyncio.shield(self._making)
 
     async def wait(self) -> None:
-        """Until no backup is being made: the store must stay open for so long."""
+        """Wait for the backup in progress, if any; the store must stay open until then."""
         if self._making is not None:
             await asyncio.wait((self._making,))

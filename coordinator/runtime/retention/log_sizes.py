@@ -1,7 +1,7 @@
-"""How many bytes of batches each partition of the log keeps, from its history start on.
+"""Counts the bytes of batches that each log partition keeps after its history start.
 
-Counted as they are written. What was there before this process is measured once: the store keeps
-what another has measured.
+Batches are counted as they are written. Batches of earlier processes are measured once: the store
+keeps the measured size for the next start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LogSizes:
         self.total = 0
 
     def measure(self) -> Iterator[int]:
-        """Add up what was there before this process; yields the bytes that it read."""
+        """Add up the batches of earlier processes; yields the bytes read."""
         for partition in self._partitions:
             yield 1
             end = self._found_ends[partition]
@@ -40,7 +40,7 @@ class LogSizes:
                 yield len(batch)
 
     def note(self, appends: Sequence[PartitionAppend]) -> None:
-        """These were written."""
+        """Count written batches."""
         for append in appends:
             self._add(append.partition, len(append.batch))
 
@@ -50,13 +50,13 @@ class LogSizes:
         self._unsaved.add(partition)
 
     def note_trimmed(self, partition: LogPartition, size: int) -> None:
-        """So much less is left, and what ``pack_trimmed`` said of it is written."""
+        """Subtract ``size`` trimmed bytes, after the result of ``pack_trimmed`` was written."""
         self._bytes[partition] -= size
         self.total -= size
         self._unsaved.discard(partition)
 
     def pack_trimmed(self, partition: LogPartition, size: int) -> Mapping[bytes, bytes | None]:
-        """What the store is to keep of a partition that has so much less."""
+        """The size that the store must record once ``size`` bytes of the partition are trimmed."""
         measure = Measure(self._store.next_offset(partition), self._bytes[partition] - size)
         return pack_measure(measure)
 
@@ -65,7 +65,7 @@ class LogSizes:
         return (partition for partition in self._partitions if self._bytes[partition])
 
     def save(self) -> None:
-        """Write what the store does not know yet."""
+        """Write the sizes that the store does not have yet."""
         for partition in sorted(self._unsaved):
             kept = self.pack_trimmed(partition, 0)
             self._store.rewrite(PartitionRewrite(partition, (), (), kept))

@@ -1,7 +1,7 @@
-"""How much of the log is kept: what is too old or too much is trimmed in the background.
+"""Trims the log in the background to its maximum age and size.
 
-A step takes the oldest batches of the partition whose history begins the longest ago. What is
-trimmed lies below a watermark that is on the disk: only there may a restart find gaps.
+A step takes the oldest batches of the partition whose history starts earliest. Only batches below a
+watermark that is on disk are trimmed, because a restart accepts gaps only there.
 """
 
 from __future__ import annotations
@@ -35,28 +35,29 @@ from storage.log_store import LogStore, StoreError, StoreFailed, StoreStalled
 log = structlog.get_logger()
 
 _Queue: TypeAlias = list[tuple[int, LogPartition]]
-"""A heap of when the oldest batch of each partition was appended."""
+"""A heap of partitions, ordered by the append time of their oldest batch."""
 
 STEP_BYTES = 64 * 1024
-"""Of old batches that one step takes."""
+"""How many bytes of old batches one step takes."""
 BEHIND_STEP_BYTES = 2 * STEP_BYTES
-"""The same while trimming is behind: what a step writes again it writes once for all that goes."""
+"""The same while trimming is behind. Records that a step must keep are then rewritten less
+often."""
 BEHIND_SHARE = 4
-"""Trimming is behind where there is so much more than is to be kept, a fourth part."""
+"""Trimming is behind once the log exceeds its limit by one part in this many."""
 SLICE_BYTES = 256 * 1024
-"""Of batches that are measured in one turn."""
+"""How many bytes of batches are measured per event-loop iteration."""
 SURVEY_SLICE = 50
 STALLED_MS = 10 * STALL_RETRY_MS
-"""What the store could not take is decoded and encoded again, and is in no hurry."""
+"""Wait after the store stalled. A step is recomputed then, and is never urgent."""
 BUSY_SHARE = 4
-"""After a step that took some time the loop has this many times as much, less one, for others."""
+"""After a step, trimming pauses for the step's duration times this minus one."""
 
 
 class LogTrimming:
-    """Keeps ``log.history.ms`` and ``log.history.bytes``; looks at that every so often.
+    """Enforces ``log.history.ms`` and ``log.history.bytes`` at a fixed interval.
 
-    ``imported_at_ms`` is the wall time of the last import, 0 for none. ``on_failure`` is for a
-    write of which nobody knows what became of it.
+    ``imported_at_ms`` is the wall time of the last import, 0 for none. ``on_failure`` handles a
+    write whose outcome is unknown.
     """
 
     def __init__(
@@ -82,11 +83,11 @@ class LogTrimming:
         self._oldest = OldestBatches(store, clock, settings.log_history_ms, imported_at_ms)
         self._steps = TrimSteps(store, scheduler, self.sizes)
         self._left: set[LogPartition] = set()
-        """What is wrong with these others must see to: they are not trimmed any more."""
+        """Partitions that are no longer trimmed, because they need an operator."""
         self._was_behind = False
 
     def begin(self) -> None:
-        """Measure what was found; the first look is one interval after that."""
+        """Measure the log found at start; the first check is one interval later."""
         self._slices.run(self._keep_looking())
 
     def _keep_looking(self) -> Paced[None]:
@@ -121,7 +122,7 @@ class LogTrimming:
                     self._leave(partition, error)
 
     def _trim_all(self, durable: Sequence[int]) -> Paced[bool]:
-        """Whatever is too old or too much; ``False`` where the store cannot take it just now."""
+        """Trim every batch past the limits; ``False`` if the store stalled."""
         queue = self._oldest.make_queue()
         try:
             while True:
@@ -143,7 +144,7 @@ class LogTrimming:
     def _pick(
         self, queue: _Queue, durable: Sequence[int]
     ) -> tuple[LogPartition, list[bytes]] | None:
-        """The oldest batches that are too old or too much, and their partition."""
+        """The oldest batches past the limits, and their partition."""
         now_ms = self._clock.now().wall_ms
         horizon_ms = now_ms - self._settings.log_history_ms
         excess = self._compute_excess()
@@ -170,7 +171,7 @@ class LogTrimming:
         return None
 
     def _trim(self, partition: LogPartition, old: Sequence[bytes]) -> Paced[bool]:
-        """One step; what is wrong with the partition ends it, and it is not trimmed then."""
+        """Do one step. An error excludes the partition from trimming and returns ``False``."""
         try:
             size = yield from self._steps.trim(partition, old)
             self._stats.history_trimmed_bytes += size
@@ -191,9 +192,9 @@ class LogTrimming:
         return self.sizes.total - self._settings.log_history_bytes
 
     def _is_behind(self) -> bool:
-        """Whether the log grows faster than it is trimmed with rests. Says so, once.
+        """Whether the log grows faster than trimming with pauses shrinks it. Warns once.
 
-        Who is behind is so until there is no more than is to be kept.
+        Trimming stays behind until the log is back within its limit.
         """
         most = self._settings.log_history_bytes
         is_behind = self._compute_excess() * BEHIND_SHARE > (0 if self._was_behind else most)
@@ -209,7 +210,7 @@ class LogTrimming:
         self._stats.history_age_ms = 0 if oldest_ms is None else max(now_ms - oldest_ms, 0)
 
     def _give_up(self, error: BaseException) -> None:
-        """The log is left as it is; what is wrong with it others must see to."""
+        """Stop trimming; an operator must repair the log."""
         if isinstance(error, StoreFailed):
             self._on_failure(error)
             return
@@ -217,7 +218,7 @@ class LogTrimming:
         log.error("history_not_trimmed", cause=str(error))
 
     def _leave(self, partition: LogPartition, error: BaseException) -> None:
-        """The partition is left as it is, and the others are trimmed."""
+        """Exclude one partition from trimming; the others go on."""
         if isinstance(error, StoreFailed):
             self._on_failure(error)
         self._left.add(partition)
@@ -233,7 +234,7 @@ def _walk(walk: Iterator[int], budget: int) -> Paced[None]:
 
 
 class _Age:
-    """Whether one batch after another is older than the horizon, or within the excess of bytes."""
+    """Whether each batch, oldest first, is past the horizon or part of the excess bytes."""
 
     def __init__(self, appended_ms: Callable[[bytes], int], horizon_ms: int, excess: int) -> None:
         self._appended_ms = appended_ms

@@ -1,7 +1,8 @@
-"""When the oldest batch of each partition was appended here.
+"""The time at which each partition's oldest batch was appended to this log.
 
-One that was written here has that time; one that was imported counts from the import, or where no
-grace was asked for from its own. One that is dated ahead then goes with those before it.
+A batch written here has its own timestamp. An imported batch counts from the import, or from its
+own timestamp if the import asked for no grace. A batch dated in the future is trimmed with the
+batches before it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from storage.log_store import LogStore
 
 
 class OldestBatches:
-    """Those of the partitions where that is known.
+    """The append times of the partitions whose first batch was read.
 
     ``imported_at_ms`` is the wall time of the last import, 0 for none.
     """
@@ -36,21 +37,21 @@ class OldestBatches:
         self._appended_ms: dict[LogPartition, int] = {}
 
     def get(self, partition: LogPartition) -> int | None:
-        """When the oldest of the partition was appended."""
+        """When the partition's oldest batch was appended; ``None`` if unknown."""
         return self._appended_ms.get(partition)
 
     def compute_oldest_ms(self) -> int | None:
-        """When the oldest of all was appended."""
+        """When the oldest batch of all partitions was appended."""
         return min(self._appended_ms.values(), default=None)
 
     def make_queue(self) -> list[tuple[int, LogPartition]]:
-        """A heap of the partitions, with the oldest batch first."""
+        """A heap of the partitions, oldest batch first."""
         queue = [(appended_ms, partition) for partition, appended_ms in self._appended_ms.items()]
         heapq.heapify(queue)
         return queue
 
     def read(self, partition: LogPartition) -> None:
-        """Look at the first batch of the partition."""
+        """Read the first batch of the partition."""
         start = read_history_start(self._store, partition).offset
         first = next(self._store.read_log(partition, start), None)
         if first is None:
@@ -60,13 +61,14 @@ class OldestBatches:
             self._appended_ms[partition] = self.compute_appended_ms(now_ms, first)
 
     def forget(self, partition: LogPartition) -> None:
-        """It has none, or none that is to be trimmed."""
+        """Drop a partition that has no batch, or no batch to trim."""
         self._appended_ms.pop(partition, None)
 
     def compute_appended_ms(self, now_ms: int, batch: bytes) -> int:
         """When a batch was appended."""
         written_ms = read_batch_header(batch).max_timestamp
         if written_ms > now_ms:
-            # Nothing that was written here is: it was imported, and its time says nothing.
+            # No batch written here is dated in the future: this one is imported, its timestamp
+            # meaningless.
             written_ms = now_ms - self._history_ms
         return max(written_ms, self._imported_at_ms())

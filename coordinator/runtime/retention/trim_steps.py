@@ -1,6 +1,6 @@
-"""One step of trimming: the oldest batches of a partition go, and what of them holds is kept.
+"""One step of trimming: drops a partition's oldest batches and rewrites the records still needed.
 
-Large ones are decoded and encoded in a thread.
+A thread decodes and encodes large batches.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ from storage.log_store import LogStore
 T = TypeVar("T")
 
 INLINE_BYTES = 16 * 1024
-"""Of old batches that are decoded on the loop."""
+"""How many bytes of old batches the loop decodes itself."""
 
 
 class TrimSteps:
-    """Does one step after another, and tells ``sizes``."""
+    """Does the steps one at a time and reports the trimmed bytes to ``sizes``."""
 
     def __init__(self, store: LogStore, scheduler: Scheduler, sizes: LogSizes) -> None:
         self._store = store
         self._scheduler = scheduler
         self._sizes = sizes
         self._waiting: dict[LogPartition, WaitingOffsets] = {}
-        """Of the partitions that were trimmed: nobody else changes it."""
+        """Pending offsets of the trimmed partitions; only trimming changes this cache."""
 
     def forget(self, partition: LogPartition) -> None:
-        """It is not trimmed any more."""
+        """Drop the cache of a partition that is no longer trimmed."""
         self._waiting.pop(partition, None)
 
     def trim(self, partition: LogPartition, old: Sequence[bytes]) -> Paced[int]:
-        """How many bytes went. Raises ``StoreError``, and ``CodecError`` for damaged batches."""
+        """Trim the batches; returns the bytes removed.
+
+        Raises ``StoreError``, and ``CodecError`` for damaged batches.
+        """
         is_small = sum(map(len, old)) <= INLINE_BYTES
         batches = yield from self._compute(is_small, partial(decode_old, old))
-        # What waits is read once, not with each step. Until this one is written it is ahead of the
-        # store: of one that fails nothing is kept.
+        # Pending offsets are read once, not per step. Until this step is written they are ahead of
+        # the store, so a failed step drops them.
         waiting = self._waiting.pop(partition, None)
         if waiting is None:
             waiting = read_waiting(self._store, partition)

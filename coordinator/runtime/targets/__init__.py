@@ -1,1 +1,1 @@
-"""When targets are computed, by which assignor, and how they are installed."""
+"""Target assignments: when they are computed, by which assignor, and how they are installed."""

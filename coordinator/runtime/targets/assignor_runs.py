@@ -1,8 +1,9 @@
-"""Running assignors: here or in a thread, for no longer than the time limit, and what fails.
+"""Runs assignors, on the loop or on a thread, within the time limit, and reports failures.
 
-Built-in assignors share a thread. One that is somebody else's gets a thread of its own, which
-nothing waits for: it may never end. A thread cannot be ended from outside, so that one that is late
-goes on until it returns. A few may run at a time; where all of these hang, the others are late too.
+Built-in assignors share one thread. A custom assignor gets a thread per run, and nothing waits for
+it, because it may never return. A thread cannot be stopped from outside, so a late one runs until
+it returns. Only a few custom runs are allowed at a time; if all of them hang, later ones exceed
+their time limit too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from muster.assignors.rules import compute_assignment
 log = structlog.get_logger()
 
 MOST_CUSTOM: Final = 8
-"""Custom assignors that run at a time, those that are late among them."""
+"""How many custom assignors may run at a time, late ones included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ Result = InstallTarget | Failure
 
 
 class Assignments:
-    """Runs the assignors of this server, counts how long they take, and reports what fails."""
+    """Runs the server-side assignors, times them, and reports failures."""
 
     def __init__(
         self,
@@ -59,17 +60,17 @@ class Assignments:
         self._queue: deque[_Computation] = deque()
 
     def is_custom(self, name: str) -> bool:
-        """Whether the assignor is somebody else's, or nobody's."""
+        """Whether the assignor is not built in, or unknown."""
         assignor = self._assignors.get(name)
         return assignor is None or assignor.is_custom
 
     def is_search(self, name: str) -> bool:
-        """Whether sizes alone do not tell how long the assignor takes, whatever the group."""
+        """Whether the assignor's run time cannot be predicted from the problem size alone."""
         assignor = self._assignors.get(name)
         return assignor is None or assignor.is_search
 
     def run(self, problem: TargetProblem) -> Result:
-        """Compute now."""
+        """Compute on the loop."""
         began_ms = self._clock.monotonic_ms()
         try:
             assignor = self._assignors[problem.assignor]
@@ -83,9 +84,9 @@ class Assignments:
             self._stats.assignor_seconds.add((self._clock.monotonic_ms() - began_ms) / 1000)
 
     def start(self, problem: TargetProblem, done: Callable[[Result], None]) -> None:
-        """Compute elsewhere. ``done`` gets the result once, by the time limit at the latest."""
+        """Compute on a thread. ``done`` gets the result once, within the time limit."""
         if problem.assignor not in self._assignors:
-            cause = "this server has no assignor of that name"
+            cause = "the server has no assignor of that name"
             self._scheduler.call_soon(lambda: done(Failure("missing", cause)))
             return
         computation = _Computation(partial(self.run, problem), done)
@@ -109,12 +110,12 @@ class Assignments:
         self._start_next()
 
     def count(self, failure: Failure) -> None:
-        """There is no target for now."""
+        """Count a failure."""
         counts = self._stats.assignor_failures_by_reason
         counts[failure.reason] = counts.get(failure.reason, 0) + 1
 
     def report(self, problem: TargetProblem, failure: Failure) -> None:
-        """The target in force stays: count it, and say why."""
+        """Count and log a failure; the current target stays in force."""
         self.count(failure)
         log.error(
             "assignor_failed",
@@ -127,7 +128,7 @@ class Assignments:
 
 
 class _Computation:
-    """One run of an assignor in a thread, and the timer beside it."""
+    """One run of an assignor on a thread, with its time limit."""
 
     def __init__(self, work: Callable[[], Result], done: Callable[[Result], None]) -> None:
         self.is_late = False
@@ -139,8 +140,8 @@ class _Computation:
         self._timer = scheduler.call_later_ms(time_limit_ms, lambda: self._give_up(time_limit_ms))
 
     def work(self) -> Result:
-        """Nothing where it has waited for so long that it is late already."""
-        return Failure("late", "it did not begin in time") if self.is_late else self._work()
+        """Run the assignor, unless the time limit passed while it was queued."""
+        return Failure("late", "it did not start in time") if self.is_late else self._work()
 
     def _give_up(self, time_limit_ms: int) -> None:
         self.is_late = True

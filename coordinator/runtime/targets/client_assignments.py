@@ -1,9 +1,10 @@
-"""Assignments that members compute: who can be asked, who is, and until when it is waited for.
+"""Requests for client-side assignments: which members can compute one, which is asked, how long.
 
-A door offers the members whose stream it holds and who name assignors. A request is soft: after a
-restart the group lacks its target still, and is asked for again. Time runs from when the group
-began to wait: epochs that follow do not lengthen it. When it is over, or as soon as the member
-says that it cannot, the server computes, and the members are asked again for the next epoch.
+A front end offers the members whose streams it holds and that name client-side assignors. Requests
+are soft state: after a restart the group still lacks its target, and asks again. The time limit
+runs from when the group began to wait; later epochs do not extend it. When it expires, or the
+member reports a failure, the server computes the target, and the members are asked again for the
+next epoch.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from model.ids import GroupId, MemberId
 log = structlog.get_logger()
 
 SETTLE_MS = 1
-"""After a stall the loop first reads what has come."""
+"""After a stall, time for the loop to read what has arrived."""
 
 
 class Offer:
-    """A member that can be asked, as long as its door does not withdraw it."""
+    """A member that can compute an assignment, until its front end withdraws it."""
 
     def __init__(
         self,
@@ -45,12 +46,12 @@ class Offer:
         self._on_withdrawn = on_withdrawn
 
     def withdraw(self) -> None:
-        """The member's stream is gone, or it names no assignor any more."""
+        """Withdraw: the member's stream ended, or it names no client-side assignor now."""
         self._on_withdrawn(self)
 
 
 class LocalAssignments:
-    """The requests of all groups. ``mark`` asks for a target, of whoever is to compute it."""
+    """The requests of all groups. ``mark`` schedules a target, whoever computes it."""
 
     def __init__(
         self,
@@ -71,19 +72,19 @@ class LocalAssignments:
         self._offers: dict[GroupId, dict[MemberId, Offer]] = {}
         self._timers: dict[GroupId, Cancellable] = {}
         self._failures: dict[GroupId, dict[MemberId, int]] = {}
-        """How often a member was asked in vain; who has failed least is asked first."""
+        """Failed requests per member; the member with the fewest is asked first."""
 
     def stop(self) -> None:
-        """Nobody is waited for any more."""
+        """Cancel all time limits."""
         for group_id in tuple(self._timers):
             self._disarm(group_id)
 
-    # ----------------------------------------------------------------------------------- doors
+    # ----------------------------------------------------------------------------------- offers
 
     def offer(self, group_id: GroupId, member_id: MemberId, ask: Callable[[], None]) -> Offer:
-        """The member can be asked by ``ask`` from now on, and is if its group waits for somebody.
+        """Offer a member; ``ask`` is called at once if its group waits for a member to ask.
 
-        A newer offer of the same member replaces the older.
+        A newer offer replaces an older one of the same member.
         """
         offer = Offer(group_id, member_id, ask, self._withdraw)
         self._offers.setdefault(group_id, {})[member_id] = offer
@@ -93,7 +94,7 @@ class LocalAssignments:
         return offer
 
     def _withdraw(self, offer: Offer) -> None:
-        """Somebody else is asked where it was this member's turn; the time runs on."""
+        """Remove the offer. If this member was asked, ask another; the time limit keeps running."""
         group_id, offers = offer.group_id, self._offers.get(offer.group_id, {})
         if offers.get(offer.member_id) is not offer:
             return
@@ -107,7 +108,7 @@ class LocalAssignments:
     # -------------------------------------------------------------------------------- requests
 
     def takes(self, group_id: GroupId) -> bool:
-        """Whether members compute the target that the group lacks, if it lacks one."""
+        """Whether members compute the target that the group lacks; ``False`` if it lacks none."""
         shard = self._shard_of(group_id)
         group = shard.consumer_groups.get(group_id)
         if group is None or group.local is None or group.target_epoch >= group.group_epoch:
@@ -138,7 +139,7 @@ class LocalAssignments:
         return True
 
     def _ask_somebody(self, request: LocalRequest) -> None:
-        """Who has failed least, and then who comes first, of those who are there."""
+        """Ask the offered member with the fewest failures, in the order of the choice."""
         group_id = request.group_id
         shard = self._shard_of(group_id)
         group = shard.consumer_groups.get(group_id)
@@ -153,7 +154,7 @@ class LocalAssignments:
             offers[chosen].ask()
 
     def end(self, effect: EndLocalRequest) -> None:
-        """The assignment is installed, or failed: then the server's turn has come."""
+        """End a request: the assignment is installed, or failed and the server computes."""
         shard, group_id = self._shard_of(effect.group_id), effect.group_id
         request = shard.soft.local_requests.get(group_id)
         if request is None or request.group_epoch != effect.group_epoch:
@@ -206,7 +207,10 @@ class LocalAssignments:
             timer.cancel()
 
     def _look_at_time(self, group_id: GroupId, due_ms: int) -> None:
-        """A timer that comes late moves the deadline: what came meanwhile is still to be read."""
+        """Give up on a request whose time is over.
+
+        If the timer fires late (the process stalled), the deadline moves: the answer may be unread.
+        """
         del self._timers[group_id]
         shard, now_ms = self._shard_of(group_id), self._clock.monotonic_ms()
         request = shard.soft.local_requests.get(group_id)
@@ -224,5 +228,5 @@ class LocalAssignments:
         if group is None or group.target_epoch >= group.group_epoch:
             self._forget(shard, group_id)
             return
-        cause = f"no member has brought an assignment within {self._time_limit_ms} ms"
+        cause = f"no member sent an assignment within {self._time_limit_ms} ms"
         self._give_up(shard, request, "late", cause)

@@ -1,7 +1,7 @@
-"""Assignors that other packages bring: entry points of the group ``muster.assignors``.
+"""Assignors from other packages: entry points of the group ``muster.assignors``.
 
-An entry point names a function of the type ``muster.assignors.assignor.Assign``: it takes an
-``muster.assignors.problem.Problem`` and answers who gets what.
+An entry point names a function of type ``muster.assignors.assignor.Assign``, which takes a
+``muster.assignors.problem.Problem`` and returns the assignment.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ ENTRY_POINTS: Final = "muster.assignors"
 
 
 class AssignorNotFound(Exception):
-    """No assignor of that name can be had; the text says why."""
+    """An assignor cannot be loaded; the message says why."""
 
 
 def load_assignors(names: Iterable[str]) -> Assignors:
-    """The built-in assignors, and of these names those that are not built in.
+    """The built-in assignors, plus the named custom ones.
 
-    Raises ``AssignorNotFound``. A built-in assignor cannot be replaced.
+    Raises ``AssignorNotFound``. A custom assignor cannot replace a built-in one.
     """
     found = dict(ASSIGNORS)
     for name in names:

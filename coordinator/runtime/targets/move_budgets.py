@@ -1,4 +1,4 @@
-"""Move budgets at run time: when all members have followed a step, the next one begins."""
+"""Move budgets at run time: starts a group's next step once all members have followed the last."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from model.ids import GroupId
 log = structlog.get_logger()
 
 MOST_STALLS = 3
-"""Steps in a row that leave no less to move than before: then it is as good as it gets."""
+"""After this many steps in a row without fewer moves left, the group stops stepping."""
 
 
 class MoveSteps:
-    """Groups whose budget held moves up.
+    """The groups with partition moves held back by their budget.
 
     ``submit`` takes the coordinator's own commands.
     """
@@ -45,7 +45,7 @@ class MoveSteps:
         self._stalls: dict[GroupId, int] = {}
 
     def note(self, command: InstallTarget) -> None:
-        """A target is installed, which leaves so many moves for later."""
+        """Note an installed target and the moves that it leaves for later."""
         group_id, left = command.group_id, command.moves_left
         if not left:
             self._forget(group_id)
@@ -69,7 +69,7 @@ class MoveSteps:
         self._stalls.pop(group_id, None)
 
     def look_at(self, group_ids: Collection[GroupId]) -> None:
-        """These have changed durably."""
+        """Start the next step of the changed groups whose members have followed the last one."""
         if not self._waiting:
             return
         for group_id in sorted(self._waiting.intersection(group_ids)):
@@ -81,13 +81,13 @@ class MoveSteps:
                 self._submit(ContinueMoves(group_id))
 
     def begin(self, group_settings: Mapping[GroupId, CoordinatorSettings]) -> None:
-        """All groups are loaded: steps may have been left when the process ended."""
+        """Look for steps that the last process left unfinished; every group is loaded."""
         for group_id, settings in sorted(group_settings.items()):
             if settings.assignor_configs.has_move_budget:
                 self._probe(group_id)
 
     def _probe(self, group_id: GroupId) -> None:
-        """Ask the assignor whether it would take anything, before an epoch is spent on it."""
+        """Ask the assignor whether it would move anything, before spending a group epoch on it."""
         group = self._find_group(group_id)
         if group is None or not group.member_count:
             return

@@ -1,4 +1,4 @@
-"""Which targets are computed within a batch: those that do not hold the loop for long."""
+"""Decides which targets are computed on the loop: those that do not block it for long."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from coordinator.runtime.targets.assignor_runs import Assignments
 from model.ids import GroupId
 
 ALWAYS_INLINE_SIZE = 20_000
-"""Members and partitions of a problem that is quick whatever a cold or busy machine measured."""
+"""Members plus partitions of a problem that counts as quick, whatever a busy machine measured."""
 
 ALWAYS_INLINE_SIZE_OF_SEARCHES = 2_000
-"""The same of a search, as it always is where members subscribe to different topics."""
+"""The same for a search, which every assignor does if members subscribe to different topics."""
 
 INLINE_SIZE = 300_000
 """The same for a problem that was never timed."""
 
 INLINE_TOPICS = 1_000
-"""More take as long to install as to encode, and so are given turns of their own."""
+"""A target of more topics takes as long to install as to encode, so it gets its own iterations."""
 
 
 class QuickTargets:
-    """Knows how long the last target of each group took. A budget of 0 ms lets none be quick."""
+    """Remembers how long each group's last target took. With a budget of 0 ms none is quick."""
 
     __slots__ = ("_assignments", "_budget_ms", "_last_ms")
 
@@ -30,15 +30,15 @@ class QuickTargets:
         self._last_ms: dict[GroupId, float] = {}
 
     def note(self, group_id: GroupId, took_ms: float) -> None:
-        """A target of the group was computed in so long."""
+        """Note how long a target of the group took."""
         self._last_ms[group_id] = took_ms
 
     def forget(self, group_id: GroupId) -> None:
-        """The group is gone."""
+        """Forget a removed group."""
         self._last_ms.pop(group_id, None)
 
     def is_quick(self, problem: TargetProblem) -> bool:
-        """Whether the loop may wait for it."""
+        """Whether to compute on the loop."""
         if (
             not self._budget_ms
             or self._assignments.is_custom(problem.assignor)
@@ -58,5 +58,5 @@ class QuickTargets:
 
 
 def compute_size(problem: TargetProblem) -> int:
-    """How many members and partitions it has."""
+    """Members plus partitions of the problem."""
     return problem.problem.members + problem.problem.partitions

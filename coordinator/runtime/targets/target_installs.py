@@ -1,7 +1,8 @@
-"""Targets that change for very many members: their records are made and encoded in slices.
+"""Installs targets that change for very many members: builds and encodes their records in slices.
 
-Between two slices the loop runs, and the group goes on with the target in force. When all are made
-the target is installed as a small one is, at once: what has changed meanwhile is made anew.
+The loop runs between slices, and the current target stays in force. Once all records are built the
+target is installed at once, like a small one; records of members that changed meanwhile are
+rebuilt.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from storage.codec.record_codec import encode_key, encode_value
 log = structlog.get_logger()
 
 SLICE = 300
-"""So many records are made in one turn, each in some 20 µs."""
+"""Records built per iteration, each in some 20 µs."""
 
 
 class TargetInstalls:
@@ -42,13 +43,16 @@ class TargetInstalls:
         self._submit = submit
 
     def stop(self) -> None:
-        """What is not installed by now is not."""
+        """Drop the installs in progress."""
         self._slices.stop()
 
     def install(
         self, command: InstallTarget, installed: Callable[[Exception | None], None]
     ) -> bool:
-        """Whether it is done; if not, ``installed`` is called when it is, or with why it is not."""
+        """Whether the target is installed; if not, ``installed`` is called later.
+
+        ``installed`` gets the error if the install fails.
+        """
         if command.problem.problem.members > SLICE:
             preparation = prepare_target(self._shard_of(command.group_id), command)
             if preparation is not None and preparation.left > SLICE:
@@ -63,22 +67,22 @@ class TargetInstalls:
         preparation: Preparation,
         installed: Callable[[Exception | None], None],
     ) -> Paced[None]:
-        """Make the records, a slice in a turn, and install when the last is made."""
+        """Build the records, one slice per iteration, then install."""
         try:
             while not self._prepare_slice(preparation):
                 yield None
             self._submit(replace(command, prepared=preparation.prepared))
         except Exception as bug:
-            # The group would wait for it for ever.
+            # Without this call the group would wait forever.
             log.exception("installing_target_failed", group_id=command.group_id)
             installed(bug)
             return
         installed(None)
 
     def _prepare_slice(self, preparation: Preparation) -> bool:
-        """Whether that was the last."""
+        """Build one slice; returns whether it was the last."""
         for made in preparation.prepare(SLICE):
             key, value = made.record
-            assert value is not None, "no tombstone is made"
+            assert value is not None, "a new target has no tombstones"
             made.encoded = encode_key(key), encode_value(value)
         return not preparation.left

@@ -1,9 +1,9 @@
-"""How long large groups rest after a target.
+"""The rebalance cooldown of large groups after a new target.
 
-A new target is news for every member and may move every partition, so that a large group rests
-after one until its members have followed and nobody else comes: who joins meanwhile is in the next
-one, with all others that do. Were the next one computed while they are on their way, they would
-never arrive, and those who want to join would wait for all of them.
+A new target is a change for every member and may move every partition. A large group therefore
+waits until its members have followed the target and no member joins any more; all members that
+joined meanwhile share the next target. If the next one were computed while members are still
+reconciling, they would never reach a target, and joining members would wait for all of them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from coordinator.core.target.target_steps import is_target_reached
 from model.ids import GroupId
 
 COST_OF_MEMBER = 50
-"""What a new target costs a member, counted in partitions: two or three heartbeats and records."""
+"""The cost of a new target per member, in partitions: two or three heartbeats and records."""
 
 PARTITIONS_PER_REST_MS = 100
-"""A group rests for at most a millisecond for so many partitions."""
+"""The cooldown is at most one millisecond per this many partitions."""
 
 QUIET_MS = 500
-"""When nobody has come for so long, a group whose members have followed rests no longer."""
+"""The cooldown ends once the members have followed and none has joined for this long."""
 
 
 class _Rest(NamedTuple):
-    """Until when at the latest, and since when the group is seen at its epoch; monotonic times."""
+    """When the cooldown ends at the latest, and since when the group has its epoch (monotonic)."""
 
     until_ms: int
     seen_epoch: int
@@ -34,7 +34,7 @@ class _Rest(NamedTuple):
 
 
 class TargetRests:
-    """The groups that rest. Times are monotonic milliseconds."""
+    """The groups in cooldown. Times are monotonic milliseconds."""
 
     __slots__ = ("_rests",)
 
@@ -42,17 +42,17 @@ class TargetRests:
         self._rests: dict[GroupId, _Rest] = {}
 
     def begin(self, problem: TargetProblem, now_ms: int) -> None:
-        """A target for this is installed: its group rests."""
+        """Start the group's cooldown; a target for ``problem`` is installed."""
         members, partitions = problem.problem.members, problem.problem.partitions
         rest_ms = (members * COST_OF_MEMBER + partitions) // PARTITIONS_PER_REST_MS
         self._rests[problem.group_id] = _Rest(now_ms + rest_ms, problem.group_epoch, now_ms)
 
     def forget(self, group_id: GroupId) -> None:
-        """The group is gone."""
+        """Forget a removed group."""
         self._rests.pop(group_id, None)
 
     def compute_wait_ms(self, group_id: GroupId, group: ConsumerGroup | None, now_ms: int) -> int:
-        """How long to wait before the group is looked at again; 0 where it rests no longer."""
+        """How long to wait before checking the group again; 0 if its cooldown is over."""
         rest = self._rests.get(group_id)
         if rest is None:
             return 0

@@ -1,6 +1,7 @@
-"""Computing targets: in the flush where it is quick, in a thread where it is not.
+"""Schedules target computations: during the flush if quick, else on a thread.
 
-One computation is in flight a group. The target in force stays so until a new one is installed.
+Each group has one computation in flight. The current target stays in force until the new one is
+installed.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from muster.assignors.registry import Assignors
 log = structlog.get_logger()
 
 GROUPS_IN_A_BATCH = 100
-"""Most groups that get a target in one batch; a small one costs some 0.2 ms."""
+"""The most groups that get a target in one batch; a small target costs some 0.2 ms."""
 
 
 class Targets:
-    """Which groups need a target, and the work on it.
+    """The groups that need a target, and the computations in flight.
 
-    ``submit`` takes what comes of it; ``request_flush`` asks for a turn that calls ``compute_due``.
-    ``local`` has what members compute.
+    ``submit`` takes the resulting commands; ``request_flush`` asks for a flush, which calls
+    ``compute_due``. ``local`` has the requests for client-side assignments.
     """
 
     def __init__(
@@ -83,17 +84,17 @@ class Targets:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Install nothing any more: the store is about to be closed."""
+        """Install nothing more, because the store is about to close."""
         self._is_stopped = True
         self._installs.stop()
         self.local.stop()
 
     def begin(self, group_settings: Mapping[GroupId, CoordinatorSettings]) -> None:
-        """All groups are loaded; these have settings of their own."""
+        """Resume unfinished steps of groups with config overrides; every group is loaded."""
         self._moves.begin(group_settings)
 
     def look_at(self, group_ids: Collection[GroupId]) -> None:
-        """These have changed durably: their next steps may begin, or they are gone."""
+        """Note durable changes: start the groups' next steps, or forget removed groups."""
         self._moves.look_at(group_ids)
         for group_id in group_ids:
             if group_id not in self._shard_of(group_id).consumer_groups:
@@ -105,11 +106,11 @@ class Targets:
 
     @property
     def in_flight(self) -> int:
-        """How many targets are computed in the thread or being installed."""
+        """How many targets are being computed on a thread or installed."""
         return len(self._in_flight)
 
     def mark(self, group_id: GroupId, not_before_ms: int) -> None:
-        """The group needs a target; not before that wall time (KIP-1263)."""
+        """Schedule a target for the group, not before the given wall time (KIP-1263)."""
         wait_ms = not_before_ms - self._clock.now().wall_ms
         if wait_ms <= 0:
             self._marked[group_id] = None
@@ -128,11 +129,12 @@ class Targets:
         self._request_flush()
 
     def compute_due(self) -> None:
-        """Compute, or begin to compute, what was marked."""
+        """Compute the marked targets, or start computing them."""
         left = GROUPS_IN_A_BATCH
         while self._marked and not self._is_stopped:
             if not left:
-                # A topic of very many groups changed: the others are for the next batch.
+                # Very many groups need one (a topic of theirs changed): the rest go into the next
+                # batch.
                 self._scheduler.call_soon(self._request_flush)
                 return
             group_ids = tuple(islice(self._marked, left))
@@ -143,7 +145,7 @@ class Targets:
                     self._compute_alone(group_id)
 
     def _compute_alone(self, group_id: GroupId) -> None:
-        """What fails is this group's alone: the batch has those of others, and what they wrote."""
+        """Contain a failure to this group: the batch also has other groups' records."""
         try:
             self._compute_rested(group_id)
         except Exception as bug:
@@ -194,7 +196,7 @@ class Targets:
 
     def _done(self, problem: TargetProblem, command: Result) -> None:
         if problem.group_id not in self._shard_of(problem.group_id).consumer_groups:
-            # It went while this was computed.
+            # The group was removed meanwhile.
             self._forget(problem.group_id)
             return
         if isinstance(command, Failure):
@@ -217,12 +219,12 @@ class Targets:
         self._request_flush()
 
     def _ask_again(self, group_id: GroupId, bug: Exception) -> None:
-        """The target in force stays; whatever is in the way may be gone later."""
+        """Retry later; the current target stays in force."""
         self._assignments.count(Failure("raised", repr(bug)))
         self._wait(group_id)
 
     def _put_off(self, problem: TargetProblem, failure: Failure) -> None:
-        """Custom assignors, and what takes too long, are asked again by themselves, and later."""
+        """Retry later if the assignor is custom or exceeded its time limit."""
         if failure.reason == "late" or self._assignments.is_custom(problem.assignor):
             self._wait(problem.group_id)
 

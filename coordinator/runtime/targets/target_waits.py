@@ -1,4 +1,4 @@
-"""Why a group that needs a target waits for it: it rests after the last, or its assignor failed."""
+"""Delays before a group's next target: the cooldown after its last one, or a failed assignor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.ids import GroupId
 
 FIRST_WAIT_MS = 1_000
 LONGEST_WAIT_MS = 5_000
-"""How long after a failure an assignor is asked again; twice as long with each failure."""
+"""The wait before an assignor is retried doubles from the first value to this one."""
 
 
 class TargetWaits:
@@ -21,11 +21,11 @@ class TargetWaits:
     def __init__(self) -> None:
         self._rests = TargetRests()
         self._failures: dict[GroupId, int] = {}
-        """How often in a row the assignor of a group has failed."""
+        """Consecutive failures of each group's assignor."""
         self._put_off_until_ms: dict[GroupId, int] = {}
 
     def compute_wait_ms(self, group_id: GroupId, group: ConsumerGroup | None, now_ms: int) -> int:
-        """How long to wait before the group is looked at again; 0 where it need not wait."""
+        """How long to wait before checking the group again; 0 if it need not wait."""
         put_off_ms = self._put_off_until_ms.get(group_id, 0) - now_ms
         if put_off_ms > 0:
             return put_off_ms
@@ -33,20 +33,20 @@ class TargetWaits:
         return self._rests.compute_wait_ms(group_id, group, now_ms)
 
     def note_target(self, problem: TargetProblem, now_ms: int) -> None:
-        """There is a target for this: a large group rests."""
+        """Note a computed target; starts the cooldown of a large group."""
         self._failures.pop(problem.group_id, None)
         if compute_size(problem) > ALWAYS_INLINE_SIZE:
             self._rests.begin(problem, now_ms)
 
     def note_failure(self, group_id: GroupId, now_ms: int) -> int:
-        """The group's assignor failed; for how long the group waits."""
+        """Note a failed assignor; returns how long the group waits."""
         failures = self._failures[group_id] = self._failures.get(group_id, 0) + 1
         wait_ms = min(FIRST_WAIT_MS << min(failures - 1, 8), LONGEST_WAIT_MS)
         self._put_off_until_ms[group_id] = now_ms + wait_ms
         return wait_ms
 
     def forget(self, group_id: GroupId) -> None:
-        """The group is gone."""
+        """Forget a removed group."""
         self._failures.pop(group_id, None)
         self._put_off_until_ms.pop(group_id, None)
         self._rests.forget(group_id)

@@ -1,1 +1,1 @@
-"""Topics at run time: the image for all, refreshes, offsets of deleted topics, and patterns."""
+"""Topics at run time: the shared image, refreshes, deleted topics' offsets, regular expressions."""

@@ -1,8 +1,8 @@
-"""What patterns match, found in slices in a lane of their own, one group after another.
+"""Matches regular expressions against topic names in slices, on a thread of their own.
 
-A slice is counted in steps of the patterns' programs: one pattern may cost a thousand times what
-another does, and a group with the worst of them, and very many topics, takes minutes. Others wait
-for one slice of it at a time, and no target waits for patterns at all.
+Slices are measured in steps of the compiled expressions: one expression may cost a thousand times
+another, and the worst ones over very many topics take minutes. Groups take turns slice by slice,
+and no target computation ever waits for a match.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from model.topics import TopicImage
 T = TypeVar("T")
 
 SLICE_STEPS: Final = 10_000_000
-"""Of the patterns' programs in one slice, a step in up to 10 ns, and mostly a hundredth of that."""
+"""Match steps per slice. A step takes up to 10 ns, usually a hundredth of that."""
 
 SLICE_TOPICS: Final = 2_000
-"""Topics that are hashed in one slice, or asked about, each in some 3 µs."""
+"""Topics hashed or authorized per slice, each in some 3 µs."""
 
 KEPT_MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of what is kept of all patterns."""
+"""Limit of the cache of all expressions."""
 
 CHANGES_KEPT: Final = 1_000
-"""Names that came or went, beside twice as many as there are: patterns follow by them."""
+"""Limit of the cached topic changes, beyond twice the number of topics."""
 
 _NAME_BYTES: Final = 64
 _PATTERN_BYTES: Final = 512
 
 
 class MatchingLane:
-    """Does the slices of all that is given to it, one after another, in the matching lane."""
+    """Runs jobs on the matching thread, one slice of each in turn."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -49,7 +49,7 @@ class MatchingLane:
         self._is_running = False
 
     def run(self, steps: Steps[T], done: Callable[[T | BaseException], None]) -> None:
-        """``done`` gets what ``steps`` come to, or the exception."""
+        """Run ``steps``; ``done`` gets its result or its exception."""
         self._jobs.append((steps, done))
         if not self._is_running:
             self._next()
@@ -86,13 +86,13 @@ def _step(steps: Steps[Any]) -> _Result | None:
 
 
 class Slice:
-    """How much of the slice of one piece of work is left."""
+    """The budget left in the current slice of one job."""
 
     def __init__(self) -> None:
         self._left = SLICE_STEPS
 
     def match(self, regex: str, names: Iterable[TopicName]) -> Steps[frozenset[TopicName]]:
-        """The names that the pattern matches."""
+        """The names that the expression matches."""
         found: set[TopicName] = set()
         cost = compute_pattern_cost(regex)
         for taken in self._take(names, cost):
@@ -115,7 +115,7 @@ class Slice:
 
 @dataclass(slots=True)
 class _Known:
-    """What a pattern matched of the topics at a time. ``at`` is how many images were before."""
+    """The topics that an expression matched; ``at`` is the number of the topic image."""
 
     at: int
     topics: frozenset[TopicName]
@@ -126,10 +126,10 @@ class _Known:
 
 
 class RegexMatches:
-    """The topics of each pattern, kept from one image to the next: only what came is matched.
+    """Caches the topics of each expression across images: only new topics are matched.
 
-    What changed from one image to the next is kept as well, so that a pattern that is asked for
-    follows by itself, in the slices of whoever asks. Used in the matching lane alone.
+    The changes between images are cached too. An expression catches up when it is next requested,
+    in the requester's slices. Used on the matching thread only.
     """
 
     def __init__(self) -> None:
@@ -139,18 +139,18 @@ class RegexMatches:
         self._changes: deque[frozenset[TopicName]] = deque()
         self._changed_names = 0
         self._first = 0
-        """The number of the image before the first of the changes."""
+        """The number of the image before the first cached change."""
         self._hashes: TopicHashes = {}
 
     @property
     def kept_bytes(self) -> int:
-        """What is kept of patterns takes about so much."""
+        """The approximate size of the cache."""
         return self._bytes
 
     def find(
         self, regexes: Iterable[str], image: TopicImage
     ) -> Steps[dict[str, frozenset[TopicName]]]:
-        """For each pattern the names that it matches."""
+        """The matching topic names of each expression."""
         at = self._follow(image)
         rest = Slice()
         found = {}
@@ -181,14 +181,15 @@ class RegexMatches:
             self._bytes -= self._known.pop(oldest).bytes + len(oldest)
 
     def _follow(self, image: TopicImage) -> int:
-        """Note what has changed; the number of the image."""
+        """Note the changes of a new image; returns the image's number."""
         if image is not self._image:
             changed = frozenset(self._image.by_name.keys() ^ image.by_name.keys())
             self._image = image
             self._changes.append(changed)
             self._changed_names += len(changed) + 1
             while self._changed_names > 2 * len(image.by_name) + CHANGES_KEPT:
-                # Whoever was not asked for since is matched anew, which takes no longer.
+                # An expression not requested since then is matched from scratch, which costs no
+                # more.
                 self._changed_names -= len(self._changes.popleft()) + 1
                 self._first += 1
         return self._first + len(self._changes)
@@ -200,7 +201,7 @@ class RegexMatches:
     def find_hashes(
         self, found: Iterable[frozenset[TopicName]], image: TopicImage
     ) -> Steps[TopicHashes]:
-        """The hashes of these topics."""
+        """The metadata hashes of these topics."""
         if len(self._hashes) > 2 * len(image.by_name):
             self._hashes.clear()
         hashes: TopicHashes = {}

@@ -1,12 +1,11 @@
-"""Patterns of groups: when they are resolved, in whose rights, and that this is off the loop.
+"""Resolves the regular expressions of groups: when, with whose permissions, and off the loop.
 
-A group's patterns are resolved together: when a member brings a new one, when a topic that one of
-them matches comes or goes, and again after an interval, for rights may have changed (KAFKA-18961).
-Between two resolutions of a group there is a least time, which doubles while they follow each
-other. Who may describe what is asked in the
-rights of all members of a pattern that were heard from: what one of them may not see none of
-them gets by it. Rights are not in the log, so that a group is not resolved after a start before
-one of its members is heard from; it goes on with what the log has.
+All expressions of a group are resolved together: when a member brings a new one, when a topic that
+one of them matches is created or deleted, and again after an interval, because permissions may have
+changed (KAFKA-18961). Two resolutions of a group are a minimum interval apart, which doubles while
+they follow one another. An expression resolves to the topics that every member using it (of those
+that sent a heartbeat) may DESCRIBE. Permissions are not in the log, so after a start a group keeps
+the topics from the log until one of its members sends a heartbeat.
 """
 
 from __future__ import annotations
@@ -38,20 +37,21 @@ log = structlog.get_logger()
 RETRY_MS = 1_000
 
 LONGEST_INTERVAL_MS = 10_000
-"""Between two resolutions of a group, where one is due as soon as the last is over: Kafka's."""
+"""The longest minimum interval between two resolutions of a group: Kafka's."""
 
 Right: TypeAlias = tuple[str, str]
 """Principal and host."""
 
 _ANYBODY: Right = ("", "")
-"""Stands for all, where all may do everything."""
+"""Stands for every principal if there is no access control."""
 
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """A group with patterns. ``rights`` are those of its members, each with its pattern.
+    """A group with regular expressions. ``rights`` has each member's expression and principal.
 
-    ``regexes`` and ``asked`` are the patterns, and the rights with them, of the last resolution.
+    ``regexes`` and ``asked`` are the expressions, without and with principals, of the last
+    resolution.
     """
 
     rights: dict[MemberId, tuple[str, Right]] = field(default_factory=dict)
@@ -65,10 +65,10 @@ class _Group:
 
 
 class Regexes:
-    """Resolves the patterns of groups in the matching lane.
+    """Resolves the regular expressions of groups on the matching thread.
 
-    ``find_group`` gives a group by its id, ``image`` the topics as they are. ``install`` takes
-    what was found.
+    ``find_group`` gives a group by its id, ``image`` the current topics. ``install`` takes the
+    result.
     """
 
     def __init__(
@@ -98,13 +98,13 @@ class Regexes:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Resolve nothing any more."""
+        """Resolve nothing more."""
         self._is_stopped = True
 
     # --------------------------------------------------------------------------------- occasions
 
     def heard(self, shard: Shard, command: ConsumerGroupHeartbeat) -> None:
-        """A member sent a heartbeat; the first of a group with patterns has them resolved."""
+        """Note a heartbeat; resolves the group's expressions if this one was not asked for yet."""
         group = shard.consumer_groups.get(command.group_id)
         if group is None or not group.regexes:
             return
@@ -121,7 +121,7 @@ class Regexes:
             self.request(group.group_id)
 
     def request(self, group_id: GroupId) -> None:
-        """Resolve the patterns of the group as soon as may be."""
+        """Resolve the group's expressions as soon as allowed."""
         known = self._groups.get(group_id)
         if known is None or known.is_due:
             return
@@ -130,7 +130,7 @@ class Regexes:
             self._scheduler.call_soon(lambda: self._look(group_id))
 
     def topic_changed(self, name: TopicName) -> None:
-        """A topic came, grew or went: groups whose patterns match its name are to look."""
+        """Request a resolution of each group with an expression that matches the changed topic."""
         if not self._groups_by_regex:
             return
         self._changed_topics.add(name)
@@ -157,7 +157,7 @@ class Regexes:
     # --------------------------------------------------------------------------------- resolving
 
     def _look(self, group_id: GroupId) -> None:
-        """Begin, or wait until it may begin."""
+        """Start a resolution, or wait until one may start."""
         known = self._groups.get(group_id)
         if self._is_stopped or known is None or known.is_in_flight or not known.is_due:
             return
@@ -180,9 +180,9 @@ class Regexes:
         return known.began_ms + known.interval_ms - self._clock.monotonic_ms()
 
     def _note_begun(self, known: _Group) -> None:
-        """The more often a group is resolved, the longer until the next time.
+        """Lengthen the interval while a group is resolved again and again.
 
-        Each time may write all names that its patterns match, and make an epoch.
+        Each resolution may write all names that the expressions match, and bump the group epoch.
         """
         least_ms = self._settings.group_consumer_regex_batch_refresh_min_interval_ms
         now_ms, before_ms = self._clock.monotonic_ms(), known.began_ms
@@ -228,7 +228,7 @@ class Regexes:
     def _resolve(
         self, rights: Mapping[str, list[Right]], image: TopicImage
     ) -> Steps[dict[str, frozenset[TopicName]]]:
-        """Runs in the matching lane."""
+        """Runs on the matching thread."""
         found = yield from self._matches.find(rights, image)
         if self._authorizer is None:
             return found
@@ -244,7 +244,7 @@ class Regexes:
         return shown
 
     def _may_describe(self, topic: TopicName, rights: Iterable[Right]) -> bool:
-        assert self._authorizer is not None, "else all may"
+        assert self._authorizer is not None, "without an authorizer nothing is asked"
         authorize = self._authorizer.authorize
         return all(
             authorize(principal, host, Operation.DESCRIBE, ResourceType.TOPIC, topic)
@@ -290,7 +290,7 @@ class Regexes:
 
 
 def _find_matching(regexes: Iterable[str], names: Collection[TopicName]) -> Steps[list[str]]:
-    """Those of the patterns that match any of the names."""
+    """The expressions that match any of the names."""
     rest = Slice()
     found = []
     for regex in regexes:

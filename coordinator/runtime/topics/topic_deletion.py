@@ -1,6 +1,6 @@
-"""The offsets of deleted topics: found in the store in slices, tombstoned, and then forgotten.
+"""Deletes the offsets of deleted topics: walks the store in slices and writes tombstones.
 
-That a topic is being deleted is durable, so that a restart goes on where this one ended.
+The deletion of a topic is durable, so a restart resumes where the last process stopped.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class _Deletion:
         self.topic_id = topic_id
         self.value = value
         self.held: list[StoredOffset] = []
-        """Offsets under whose keys there is one of a later topic, too."""
+        """Offsets whose keys also hold an offset of a later topic of the same name."""
         self.was_refused = False
 
 
 class _Walk:
-    """One walk over offsets, for as many deleted topics as there were when it began."""
+    """One walk over offsets, for the topics deleted before it began."""
 
     __slots__ = ("by_name", "deletions", "has_ended", "offsets", "waiting")
 
@@ -60,15 +60,15 @@ class _Walk:
             self.by_name.setdefault(deletion.value.topic, []).append(deletion)
         self.has_ended = False
         self.waiting = 0
-        """Commands that are not answered yet."""
+        """How many commands are unanswered."""
 
 
 class TopicDeletion:
-    """Walks over all committed offsets, once for all topics that are deleted by then.
+    """Walks over all committed offsets, once for all topics deleted so far.
 
-    ``deleted`` gives those whose offsets are still there, ``image`` the topics, durable or not,
-    ``producers_of`` those that have an offset waiting under a key. ``write_gathered`` writes what
-    is gathered, and says whether the store could take it. ``on_deleted`` is told of each group that
+    ``deleted`` gives the topics that may still have offsets, ``image`` the topics, durable or not,
+    ``producers_of`` the producers with an offset pending under a key. ``write_gathered`` writes the
+    gathered records; ``False`` means that the store stalls. ``on_deleted`` gets each group that
     durably lost offsets.
     """
 
@@ -96,7 +96,7 @@ class TopicDeletion:
         self._is_walking = False
 
     def begin(self) -> None:
-        """Topics may have been deleted. Those that are while others are walked for wait."""
+        """Start a walk if topics were deleted, unless one is running: the next takes them."""
         if self._is_walking:
             return
         found = [
@@ -110,9 +110,9 @@ class TopicDeletion:
             self._slices.go_on(self._delete(_Walk(found, self._walk())))
 
     def _walk(self) -> Iterator[StoredOffset]:
-        """First all that is pending: a marker may make it a committed offset, to be met then.
+        """Yield pending offsets first: a marker may commit one meanwhile, and it is met again then.
 
-        What is pending later than this walk began is of a later topic.
+        An offset that becomes pending after this walk began belongs to a later topic.
         """
         partitions = [LogPartition(number) for number in range(self._store.partitions)]
         for partition in partitions:
@@ -120,14 +120,15 @@ class TopicDeletion:
             yield from decode_stored_offsets(entry for _, entry in pending)
         for partition in partitions:
             yield from decode_stored_offsets(self._store.latest(partition, _OFFSET_KEYS))
-        # What was deleted meanwhile has a walk of its own.
+        # Topics deleted meanwhile get a walk of their own.
         self._is_walking = False
 
     def _delete(self, walk: _Walk) -> Paced[None]:
-        """What the walk meets. It may be stopped between two slices: the next start goes on."""
+        """Delete the offsets that the walk meets. The next start resumes an interrupted walk."""
         while True:
-            # What is only gathered the store does not show: an offset of this topic would be
-            # missed, and one of a new topic of its name followed by the tombstone of the old.
+            # The store does not show records that are only gathered. Unwritten, an offset of this
+            # topic would be missed, and an offset of a new topic of its name would be followed by
+            # the old one's tombstone.
             if not self._write_gathered():
                 yield STALL_RETRY_MS
                 continue
@@ -152,11 +153,11 @@ class TopicDeletion:
             )
 
     def _select(self, seen: Iterable[StoredOffset], walk: _Walk) -> Iterator[StoredOffset]:
-        """Those whose key can be tombstoned, each key once, as the store has it now.
+        """The offsets whose key can be tombstoned now; each key once, as the store has it.
 
-        A tombstone takes all that stands and waits under its key, of every producer. Where an
-        offset of a later topic is among that, the key is held until markers have left only one of
-        the two; nobody sees the old one meanwhile.
+        A tombstone removes the committed offset under a key and every producer's pending one. If
+        one of them belongs to a later topic, the key is held until markers leave offsets of one
+        topic only; no reader sees the old offset meanwhile.
         """
         candidates = {
             OffsetCommitKey(stored.group_id, stored.topic, stored.partition): stored
@@ -176,7 +177,7 @@ class TopicDeletion:
                     deletion.held.append(stored)
 
     def _find_deletion(self, stored: StoredOffset, walk: _Walk) -> _Deletion | None:
-        """The deleted topic that the offset is of."""
+        """The deleted topic that the offset belongs to, if any."""
         for deletion in walk.by_name.get(stored.topic, ()):
             if is_of_deleted_topic(
                 self._image(),
@@ -192,7 +193,7 @@ class TopicDeletion:
     def _read_all_under(
         self, keys: Iterable[OffsetCommitKey]
     ) -> dict[OffsetCommitKey, list[LatestEntry]]:
-        """What stands and what waits, of every producer. Each producer is read once."""
+        """The committed and pending offsets under each key; each producer is read once."""
         found: dict[OffsetCommitKey, list[LatestEntry]] = {}
         by_encoded: dict[bytes, list[LatestEntry]] = {}
         producers: dict[tuple[LogPartition, ProducerId], None] = {}
@@ -234,7 +235,7 @@ class TopicDeletion:
             )
 
     def _look_again(self, deletion: _Deletion) -> Paced[None]:
-        """At what was held: a transaction under each key was open, and times out at the latest."""
+        """Walk over the held offsets again, when the open transaction of a key may have ended."""
         yield RETRY_MS
         held, deletion.held = deletion.held, []
         yield from self._delete(_Walk([deletion], iter(held)))

@@ -1,4 +1,4 @@
-"""The topics that are kept here, at run time: commands in, side records out, an image for all."""
+"""The topic catalogue at run time: takes commands, writes side records, publishes topic images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from coordinator.core.groups.topic_records import (
 from coordinator.core.offsets.deleted_topics import DeletedTopics
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from coordinator.runtime.api import Answer
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.writer import Writer
@@ -43,19 +42,19 @@ from model.topics import Topic, TopicImage, compute_settled_image
 from storage.log_store import LogStore
 
 CATALOGUE = GroupId("\0catalogue")
-"""Under this name the catalogue's durability is kept; it cannot be a group of anybody's."""
+"""The key under which the catalogue's durability is tracked; no client can use it as a group id."""
 
 NO_PARTITION = LogPartition(0)
-"""Entries with side records alone touch no partition."""
+"""Placeholder for entries that write side records only."""
 
 log = structlog.get_logger()
 
 TopicsCallback = Callable[[Sequence[Topic]], None]
-"""Gets the topics that are gone."""
+"""Gets the deleted topics."""
 
 
 class TopicCatalogueRuntime:
-    """One writer of the topics, as each shard is of its groups."""
+    """The single writer of the topics, as each shard is of its groups."""
 
     def __init__(
         self,
@@ -76,24 +75,24 @@ class TopicCatalogueRuntime:
         self.durable_image = self._state.image
         self._deleted: DeletedTopics | None = None
         self._gone: dict[int, list[Topic]] = {}
-        """The topics that are deleted in a generation."""
+        """The topics deleted in each generation."""
         self._unsettled: dict[TopicId, int] = {}
-        """The generations of deletions that are not durable yet."""
+        """The generation of each deletion that is not durable yet."""
         self._next_producer_id = self._state.producer_id_end
 
     @property
     def image(self) -> TopicImage:
-        """The topics as they are in memory, durable or not: what groups are handled against."""
+        """The current topics in memory, durable or not; group commands are handled against them."""
         return self._state.image
 
     @property
     def deleted(self) -> list[tuple[TopicId, TopicDeletionValue]]:
-        """Topics whose committed offsets are still to be tombstoned."""
+        """Deleted topics whose committed offsets are still to be tombstoned."""
         return list(self._state.deleted.items())
 
     @property
     def deleted_topics(self) -> DeletedTopics:
-        """Those of whose offsets nobody is to see any, as far as that is durable."""
+        """The durably deleted topics whose offsets must not be shown."""
         if self._deleted is None:
             settled = [each for each in self.deleted if each[0] not in self._unsettled]
             self._deleted = DeletedTopics(self.durable_image, settled)
@@ -101,27 +100,27 @@ class TopicCatalogueRuntime:
 
     @property
     def imported_at_ms(self) -> int:
-        """The wall time of the last import of a log; 0 where there was none."""
+        """The wall time of the last log import; 0 if there was none."""
         return self._state.imported_at_ms
 
     @property
     def longest_session_timeouts_ms(self) -> Mapping[GroupId, int]:
-        """Those that were in force in groups whose session timeout was shortened."""
+        """The longest earlier session timeout of each group that has since shortened it."""
         return self._state.longest_session_timeouts_ms
 
     @property
     def group_settings(self) -> Mapping[GroupId, CoordinatorSettings]:
-        """What is in force for groups that have settings of their own; changes as they do."""
+        """The configs in force for groups with overrides; a live view."""
         return self._state.group_settings
 
     def on_changed(self, callback: TopicsCallback) -> None:
-        """Call after each durable change, with the topics that are gone."""
+        """Register a callback for each durable change; it gets the deleted topics."""
         self._callbacks.append(callback)
 
     def compute(
         self, command: TopicCommand | ConfigCommand, check: Callable[[Outcome], None]
     ) -> Outcome:
-        """What the command comes to. Raises a ``GroupError``, also that of ``check``."""
+        """Handle the command. Raises its ``GroupError`` or that of ``check``."""
         match command:
             case AllocateProducerId():
                 return self._allocate_producer_id(command, check)
@@ -136,13 +135,16 @@ class TopicCatalogueRuntime:
         return outcome
 
     def _read_log_ends(self) -> tuple[LogOffset, ...]:
-        """The ends of all log partitions, with what is gathered: that is of the topic, too."""
+        """The ends of all log partitions, once gathered records are written.
+
+        Offsets below them belong to the deleted topic.
+        """
         self._writer.check_written()
         numbers = range(self._store.partitions)
         return tuple(self._store.next_offset(LogPartition(number)) for number in numbers)
 
     def replay(self, outcome: Outcome) -> None:
-        """Replay the side records, as part of the batch that is gathered."""
+        """Replay the side records, as part of the batch being gathered."""
         before = self._state.image
         generation = self._writer.generation
         for record in outcome.side:
@@ -169,17 +171,17 @@ class TopicCatalogueRuntime:
         return outcome
 
     def show_to(self, shards: Iterable[Shard]) -> None:
-        """Give these shards the topics as they are now."""
+        """Give the shards the current topic image."""
         for shard in shards:
             shard.image = self.image
 
     def compute_grace(self) -> Outcome:
-        """As after an import: all offsets are kept for one retention from now on."""
+        """Keep all offsets for one retention period from now, as after an import."""
         grace = SideRecord(ImportGraceKey(), ImportGraceValue(self._clock.now().wall_ms))
         return Outcome(side=(grace,), response=Done())
 
     def settle(self, generation: int) -> bool:
-        """The generation is durable: show its image. Whether ``image`` is another object now."""
+        """Publish the image of a generation that became durable; whether ``image`` was replaced."""
         self._settle_deletions(generation)
         image = self._images.pop(generation, None)
         if image is None:
@@ -194,7 +196,7 @@ class TopicCatalogueRuntime:
             try:
                 callback(gone)
             except Exception:
-                # Others follow the topics too, and more becomes durable after this.
+                # Other callbacks, and other state that becomes durable, must still be handled.
                 log.exception("telling_of_topics_failed")
         return is_last
 
@@ -204,7 +206,3 @@ class TopicCatalogueRuntime:
             self._unsettled = {
                 topic_id: since for topic_id, since in self._unsettled.items() if since > generation
             }
-
-
-def _ignore(answer: Answer) -> None:
-    """Nobody waits for it."""

@@ -1,4 +1,4 @@
-"""Groups look at their topics again after a change, and again if that was refused."""
+"""Makes groups look at their topics after a change, and retries refused refreshes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from model.ids import GroupId
 
 RETRY_MS = 1_000
 SLICE = 100
-"""So many groups look in one turn."""
+"""Groups refreshed per event-loop iteration."""
 
 
 class TopicRefresh:
-    """Sends ``RefreshTopics``; a refusal for want of space is no reason to forget a topic."""
+    """Sends ``RefreshTopics``, and again after a refusal (the disk may have been full)."""
 
     def __init__(self, slices: Slices, submit: Callable[[Command, Reply], None]) -> None:
         self._slices = slices
         self._submit = submit
 
     def refresh(self, group_ids: Iterable[GroupId]) -> None:
-        """Let these groups look, in slices if they are many."""
+        """Refresh these groups, in slices if they are many."""
         self._slices.run(self._refresh(group_ids))
 
     def _refresh(self, group_ids: Iterable[GroupId]) -> Paced[None]:

@@ -1,4 +1,4 @@
-"""Virtual time: the clock and the turns of one thread, decided by the test."""
+"""Virtual time: a clock and an event loop driven by the test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START_WALL_MS = 1_700_000_000_000
 
 
 class Timer:
-    """A call to come."""
+    """A scheduled call."""
 
     __slots__ = ("callback", "is_cancelled")
 
@@ -27,10 +27,10 @@ class Timer:
 
 
 class VirtualScheduler:
-    """``Scheduler`` and ``Clock`` in one; nothing happens but in ``run_*``.
+    """``Scheduler`` and ``Clock`` in one; it runs only in ``run_*``.
 
-    ``blocking_ms`` and ``computing_ms`` say how long handed-over work takes; each lane does one
-    after another, the work itself is done when it ends.
+    ``blocking_ms`` and ``computing_ms`` say how long handed-over work takes. Each lane runs work in
+    order, and does it at its end.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class VirtualScheduler:
         return self.now_ms + self.wall_offset_ms if stands_at_ms is None else stands_at_ms
 
     def freeze_wall(self, duration_ms: int) -> None:
-        """The wall clock stands for so long, and then leaps to where it should be."""
+        """Stop the wall clock for this long, then let it jump to the right time."""
         if self.wall_stands_at_ms is None:
             self.wall_stands_at_ms = self.wall_ms()
             self.call_later_ms(duration_ms, self._thaw_wall)
@@ -131,7 +131,7 @@ class VirtualScheduler:
     # -------------------------------------------------------------------------------- running
 
     def step(self) -> bool:
-        """One turn: what is ready now, else the next timer. ``False`` when there is nothing."""
+        """Run one iteration: what is ready, else the next timer. ``False`` if neither exists."""
         if self._ready:
             for _ in range(len(self._ready)):
                 self._ready.popleft()()
@@ -145,7 +145,7 @@ class VirtualScheduler:
         return False
 
     def take_turn(self, duration_ms: int) -> None:
-        """One turn as a real loop has it, timers that are due behind what is ready, so long."""
+        """Run one iteration as in a real loop, due timers last; it takes ``duration_ms``."""
         while self._timers and self._timers[0][0] <= self.now_ms:
             timer = heapq.heappop(self._timers)[2]
             if not timer.is_cancelled:
@@ -155,7 +155,7 @@ class VirtualScheduler:
         self.now_ms += duration_ms
 
     def next_event_ms(self) -> int | None:
-        """When the next turn is due; now where something is ready."""
+        """When the next iteration is due; now if something is ready."""
         if self._ready:
             return self.now_ms
         while self._timers and self._timers[0][2].is_cancelled:
@@ -163,17 +163,17 @@ class VirtualScheduler:
         return self._timers[0][0] if self._timers else None
 
     def run_until(self, end_ms: int) -> None:
-        """All turns due up to that time, which it is then."""
+        """Run all iterations due up to that time, and advance to it."""
         while (at_ms := self.next_event_ms()) is not None and at_ms <= end_ms:
             self.step()
         self.now_ms = max(self.now_ms, end_ms)
 
     def run_for(self, duration_ms: int) -> None:
-        """All turns of the next so many milliseconds."""
+        """Run all iterations of the next milliseconds."""
         self.run_until(self.now_ms + duration_ms)
 
     def drop_all(self) -> None:
-        """The process died: what was to come does not."""
+        """Drop all scheduled calls: the process has died."""
         self._ready.clear()
         self._timers.clear()
         self._lane_free_at_ms = dict.fromkeys(LANES, 0)

@@ -1,4 +1,4 @@
-"""The real runtime on virtual time and a disk in memory, driven by hand."""
+"""The real runtime on virtual time and a disk in memory, driven by the test."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def _drop(logger: object, name: str, event: MutableMapping[str, object]) -> str:
 
 
 def quiet_logs() -> None:
-    """Drop what the runtime logs: members expire by the thousand here."""
+    """Drop the runtime's log lines: members expire by the thousand here."""
     structlog.configure(processors=[_drop], cache_logger_on_first_use=False)
 
 
 def make_topic_id(name: str, incarnation: int = 0) -> TopicId:
-    """An id from the name, so that records read the same in every run."""
+    """A topic id made from the name, so that records are the same in every run."""
     return TopicId(f"{name[:12]:_<12}{incarnation:04d}".encode())
 
 
 class Pending:
-    """An answer that has come, or is yet to come."""
+    """A response, received or still awaited."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
@@ -76,7 +76,7 @@ class ProcessEnded(BaseException):
 
 
 class VirtualServer:
-    """One server process after another on one disk. Nothing happens but in the calls here."""
+    """Server processes, one after another, on one disk. The server runs only in these methods."""
 
     authorizer: Authorizer = AllowAll()
 
@@ -101,7 +101,7 @@ class VirtualServer:
     # ------------------------------------------------------------------------------- processes
 
     def start(self) -> None:
-        """A new process on what the disk has."""
+        """Start a new process on the disk."""
         self.runtime = Runtime(
             self.store,
             self.settings,
@@ -114,13 +114,13 @@ class VirtualServer:
         self.settle()
 
     def _fail(self, failure: BaseException) -> None:
-        """A bug ends the process where it is met; of a failed write ``failures`` tell."""
+        """Raise a bug where it occurs; for a failed write, note it in ``failures``."""
         self.failures.append(failure)
         if isinstance(failure, HalfApplied):
             raise ProcessEnded from failure
 
     def crash(self, survivors: int = 0) -> None:
-        """The process dies; of what was not synced the first ``survivors`` writes stay."""
+        """Kill the process; of the unsynced writes the first ``survivors`` stay."""
         self.scheduler.drop_all()
         self.store = self.store.crash(survivors)
 
@@ -130,11 +130,11 @@ class VirtualServer:
         self.start()
 
     def settle(self) -> None:
-        """All turns that are due now."""
+        """Run all iterations due now."""
         self.scheduler.run_for(0)
 
     def advance(self, duration_ms: int) -> None:
-        """All turns of the next so many milliseconds."""
+        """Run all iterations of the next milliseconds."""
         self.scheduler.run_for(duration_ms)
 
     # -------------------------------------------------------------------------------- commands
@@ -146,7 +146,7 @@ class VirtualServer:
         return pending
 
     def ask(self, command: Command) -> Answer:
-        """Submit and run the turns that are due now; the answer."""
+        """Submit, run the iterations due now, and return the response."""
         pending = self.submit(command)
         self.settle()
         return pending.answer
@@ -156,7 +156,7 @@ class VirtualServer:
         return self.runtime.image.by_name[TopicName(name)].topic_id
 
     def create(self, name: str, partitions: int) -> Answer:
-        """Create a topic; one that is created again gets another id."""
+        """Create a topic; creating it again gives it another id."""
         incarnation = self._incarnations[name] = self._incarnations.get(name, -1) + 1
         topic_id = make_topic_id(name, incarnation)
         return self.ask(CreateTopic(INTERNAL, TopicName(name), topic_id, partitions))
@@ -172,7 +172,7 @@ class VirtualServer:
         timeout_ms: int | None = None,
         assignor: str | None = None,
     ) -> ConsumerGroupHeartbeat:
-        """The command of a heartbeat; what is left out is unchanged."""
+        """A heartbeat command; arguments left out are unchanged."""
         return ConsumerGroupHeartbeat(
             CALLER,
             GroupId(group),
@@ -203,7 +203,7 @@ class VirtualServer:
     def join(
         self, group: str, member: str, sub: Iterable[str], *, timeout_ms: int = REBALANCE_TIMEOUT_MS
     ) -> ConsumerGroupHeartbeatResponse:
-        """Join, and be answered."""
+        """Join and get the response."""
         return self.beat(self.join_command(group, member, sub, timeout_ms=timeout_ms))
 
     def beat(self, command: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResponse:
@@ -238,12 +238,12 @@ class VirtualServer:
         )
 
     def fetch_command(self, group: str, topic: str, partitions: Iterable[int]) -> OffsetFetch:
-        """A fetch that is not by a member."""
+        """A fetch by a non-member."""
         wanted = TopicToFetch(TopicName(topic), None, tuple(partitions))
         return OffsetFetch(CALLER, GroupId(group), (wanted,))
 
     def fetch(self, group: str, topic: str, partition: int) -> int:
-        """The committed offset, -1 where there is none."""
+        """The committed offset, -1 if there is none."""
         answer = self.ask(self.fetch_command(group, topic, (partition,)))
         assert isinstance(answer, OffsetFetchResponse), repr(answer)
         return answer.topics[0].partitions[0].offset
@@ -251,11 +251,11 @@ class VirtualServer:
     # --------------------------------------------------------------------------------- looking
 
     def partitions(self, owned: Mapping[str, Iterable[int]]) -> tuple[TopicPartitions, ...]:
-        """Names and partitions as a command has them."""
+        """Topic names and partitions in the form of a command."""
         return tuple(TopicPartitions(self.topic(t), tuple(sorted(p))) for t, p in owned.items())
 
     def names(self, assignment: Iterable[TopicPartitions] | None) -> Assignment | None:
-        """Partitions of an answer by the names of their topics; ids where there is no topic."""
+        """The partitions of a response by topic name; by id if the topic does not exist."""
         if assignment is None:
             return None
         by_id = self.runtime.image.by_id
@@ -272,5 +272,5 @@ class VirtualServer:
 
 
 def error_name(answer: Answer) -> str:
-    """Kafka's name of an error answer, ``NONE`` for another answer."""
+    """Kafka's name of an error response, ``NONE`` for any other response."""
     return answer.code.name if isinstance(answer, GroupError) else "NONE"

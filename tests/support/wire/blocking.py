@@ -1,4 +1,4 @@
-"""A well-behaved client of the Kafka wire: a request, its answer, the next one, without a loop."""
+"""A blocking Kafka client: a request, its response, the next request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConnectionClosed(ConnectionError):
 
 
 class Client:
-    """A well-behaved client: a request, its answer, the next one."""
+    """A well-behaved client: a request, its response, the next request."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float = TIMEOUT_S) -> None:
         self._socket = socket.create_connection(address, timeout_s)
@@ -39,20 +39,20 @@ class Client:
         self._socket.close()
 
     def ask(self, key: int, version: int, /, **fields: Any) -> Any:
-        """Fields that are not given have their defaults. Raises ``OSError``."""
+        """Send a request and return the response. Raises ``ConnectionClosed``."""
         self.send(key, version, **fields)
         correlation_id, answer = self.receive(key, version)
         assert correlation_id == self._correlation_id
         return answer
 
     def send(self, key: int, version: int, /, **fields: Any) -> None:
-        """Send a request without waiting for the answer."""
+        """Send a request without waiting for the response."""
         self._correlation_id += 1
         frame = make_frame(key, version, correlation_id=self._correlation_id, **fields)
         self._socket.sendall(frame)
 
     def receive(self, key: int, version: int) -> tuple[int, Any]:
-        """The next answer on the connection: (correlation id, entity)."""
+        """The next response on the connection."""
         (size,) = struct.unpack(">i", self._read_exactly(4))
         return parse(key, version, self._read_exactly(size))
 
@@ -65,7 +65,7 @@ class Client:
     def commit(
         self, group_id: str, topic: str, partition: int, offset: int, metadata: str = ""
     ) -> int:
-        """Without a member; the error code."""
+        """Commit as a non-member; returns the error code."""
         partition_row: dict[str, Any] = {"partition_index": partition, "committed_offset": offset}
         if metadata:
             partition_row["committed_metadata"] = metadata
@@ -90,7 +90,7 @@ class Client:
 
 
 class NamedClient:
-    """A ``Client`` to which APIs have names, and whose answers are dicts."""
+    """A ``Client`` that names APIs instead of numbering them, and returns dicts."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float = TIMEOUT_S) -> None:
         self._client = Client(address, timeout_s)
@@ -105,16 +105,16 @@ class NamedClient:
         self._client.close()
 
     def ask(self, api: str, version: int, /, **fields: Any) -> dict[str, Any]:
-        """Send a request and return the answer. Raises ``ConnectionClosed``."""
+        """Fields left out have their defaults. Raises ``OSError``."""
         self.send(api, version, **fields)
         return self.receive(api, version)
 
     def send(self, api: str, version: int, /, **fields: Any) -> None:
-        """Send a request without waiting for the answer."""
+        """Send a request without waiting for the response."""
         self._client.send(_key_of(api), version, **fields)
 
     def receive(self, api: str, version: int) -> dict[str, Any]:
-        """The next answer on the connection."""
+        """The next response on the connection: (correlation id, entity)."""
         _, answer = self._client.receive(_key_of(api), version)
         plain: dict[str, Any] = _to_plain(answer)
         return plain

@@ -1,6 +1,6 @@
-"""Bodies as bytes by kio's own writers and readers, in which the server has no part.
+"""Encodes and decodes bodies with kio's own writers and readers, independent of the server.
 
-Entities are kio's classes holding plain values, as the server's codec makes them: milliseconds for
+Entities are kio's classes with plain values, like those of the server's codec: milliseconds for
 times (``None`` for none), 16 bytes for UUIDs (``None`` for the zero one), ints for error codes.
 """
 
@@ -26,21 +26,21 @@ _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 
 def encode(target: Any, entity: Any) -> bytes:
-    """An entity of plain values, of any version of the class, as ``target`` writes it."""
+    """Encode an entity of plain values, of any version of the class, as ``target`` does."""
     out = io.BytesIO()
     entity_writer(target)(out, _typed(target)(entity))
     return out.getvalue()
 
 
 def decode(target: Any, data: bytes, start: int = 0) -> Any:
-    """The entity of plain values that the bytes are; nothing may follow it."""
+    """Decode an entity to plain values; no bytes may follow it."""
     entity, size = entity_reader(target)(data, start)
     assert start + size == len(data), f"bytes follow a {target.__name__}"
     return _plain(target)(entity)
 
 
 class _Milliseconds:
-    """A time as kio asks for it: exact, and longer than a ``timedelta`` can be."""
+    """A time in the form that kio asks for: exact, and longer than a ``timedelta`` can be."""
 
     def __init__(self, value: int) -> None:
         self._value = value
@@ -51,13 +51,13 @@ class _Milliseconds:
 
 @cache
 def _typed(target: Any) -> Convert:
-    """From plain values to those that kio writes."""
+    """Convert plain values to those that kio writes."""
     return _compile(target, _to_typed)
 
 
 @cache
 def _plain(target: Any) -> Convert:
-    """From what kio reads to plain values."""
+    """Convert what kio reads to plain values."""
     return _compile(target, _to_plain)
 
 

@@ -1,4 +1,4 @@
-"""A connection on the loop, with requests as plain values: names of fields, no entities."""
+"""An asyncio connection that takes requests as plain field values."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, Final, Self
 from tests.support.wire.frames import frame, make_request, parse
 
 PATIENCE_S = 30.0
-"""For what comes at once on a machine that does not stand still."""
+"""For responses that are immediate unless the machine stalls."""
 _LINGER_0: Final = struct.pack("ii", 1, 0)
 
 
 class Connection:
-    """Sends requests and reads answers, one after the other or each by itself.
+    """Sends requests and reads responses, in lockstep or independently.
 
-    ``correlation_id`` is that of the last request. An answer is waited for ``patience_s`` where
-    nothing else is said, with None for ever.
+    ``correlation_id`` is that of the last request. A read waits ``patience_s`` unless told
+    otherwise; None waits forever.
     """
 
     def __init__(
@@ -49,31 +49,31 @@ class Connection:
         self.writer.close()
 
     def send(self, key: int, version: int, /, **fields: Any) -> int:
-        """Send a request; fields that are not given have their defaults. The correlation id."""
+        """Send a request; fields left out have their defaults. Returns the correlation id."""
         self.correlation_id += 1
         request = make_request(key, version, **fields)
         self.writer.write(frame(key, version, self.correlation_id, request, self.client_id))
         return self.correlation_id
 
     async def read_frame(self, within_s: float | None = None) -> bytes:
-        """The next answer without its size."""
+        """The next response without its size."""
         async with asyncio.timeout(self.patience_s if within_s is None else within_s):
             (size,) = struct.unpack(">i", await self.reader.readexactly(4))
             return await self.reader.readexactly(size)
 
     async def read(self, key: int, version: int, within_s: float | None = None) -> tuple[int, Any]:
-        """The next answer as (correlation id, entity)."""
+        """The next response as (correlation id, entity)."""
         return parse(key, version, await self.read_frame(within_s))
 
     async def ask(self, key: int, version: int, /, **fields: Any) -> Any:
-        """Send and read the answer."""
+        """Send a request and read its response."""
         sent = self.send(key, version, **fields)
         correlation_id, response = await self.read(key, version)
         assert correlation_id == sent
         return response
 
     async def is_closed(self, within_s: float = PATIENCE_S) -> bool:
-        """Whether the server closes the connection in time, having sent nothing more."""
+        """Whether the server closes the connection in time, without sending anything more."""
         try:
             async with asyncio.timeout(within_s):
                 return await self.reader.read(1) == b""
@@ -86,12 +86,12 @@ class Connection:
         self.writer.close()
 
     async def end(self) -> None:
-        """Close it, and wait until nothing of it is left here."""
+        """Close the connection, and wait until it is closed."""
         self.writer.close()
         await self.writer.wait_closed()
 
     def reset(self) -> None:
-        """End it without a word: a TCP reset."""
+        """Close the connection with a TCP reset."""
         line = self.writer.get_extra_info("socket")
         line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
         self.writer.transport.abort()

@@ -1,4 +1,4 @@
-"""The fields of requests that many tests send."""
+"""Fields of requests that many tests send."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def join(group: str, member: str, topics: tuple[str, ...], **fields: Any) -> dict[str, Any]:
-    """The fields of a heartbeat that joins."""
+    """The fields of a joining heartbeat."""
     return {
         "group_id": group,
         "member_id": member,
@@ -19,7 +19,7 @@ def join(group: str, member: str, topics: tuple[str, ...], **fields: Any) -> dic
 
 
 def beat(group: str, member: str, epoch: int, **fields: Any) -> dict[str, Any]:
-    """The fields of a heartbeat that says nothing but that the member is there."""
+    """The fields of a heartbeat without changes."""
     return {
         "group_id": group,
         "member_id": member,
@@ -32,7 +32,7 @@ def beat(group: str, member: str, epoch: int, **fields: Any) -> dict[str, Any]:
 
 
 def commit(group: str, topic: str, offsets: dict[int, int]) -> dict[str, Any]:
-    """The fields of a commit without a member, from version 2 to 9."""
+    """The fields of a commit by a non-member, versions 2 to 9."""
     rows = [
         {"partition_index": partition, "committed_offset": offset, "committed_metadata": ""}
         for partition, offset in offsets.items()

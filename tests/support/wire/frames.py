@@ -1,4 +1,4 @@
-"""Requests and answers as bytes, from plain values: names of fields, no entities."""
+"""Encodes requests and decodes responses, with plain field values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.wire.codec import decode, encode
 
 
 def make_entity(target: Any, values: Mapping[str, Any]) -> Any:
-    """An entity of a type, and those in it; what is not named has its default.
+    """An entity of a type, and the entities in it; fields left out have their defaults.
 
-    Entities are mappings, or entities that are made already; lists become tuples.
+    Entities are mappings, or existing entities; lists become tuples.
     """
     fields = {row.name: row for row in compute_fields(target)}
     unknown = values.keys() - fields.keys()
@@ -37,7 +37,7 @@ def _make_value(entity: Any, value: Any) -> Any:
 
 
 def make_request(key: int, version: int, /, **fields: Any) -> Any:
-    """A request entity; what is not given is the default of its type."""
+    """A request entity; fields left out have their defaults."""
     return make_entity(request_type(key, version), fields)
 
 
@@ -64,7 +64,7 @@ def make_frame(key: int, version: int, /, *, correlation_id: int = 1, **fields: 
 
 
 def parse(key: int, version: int, data: bytes) -> tuple[int, Any]:
-    """(correlation id, entity) of an answer without its size."""
+    """(correlation id, entity) of a response without its size."""
     target = response_type(key, version)
     header, start = entity_reader(target.__header_schema__)(data, 0)
     return int(header.correlation_id), decode(target, data, start)

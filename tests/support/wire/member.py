@@ -1,4 +1,4 @@
-"""A member of KIP-848 as a real client behaves, many of which one process can hold."""
+"""A KIP-848 member that behaves like a real client; one process can hold many."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Partitions = dict[bytes, tuple[int, ...]]
 
 
 _TRY_AGAIN = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-"""While the server starts and stops; nothing is lost by it."""
+"""Errors while the server starts and stops; the member loses nothing by them."""
 
 
 def assignment_of(response: Any) -> Partitions | None:
-    """The assignment in an answer to a heartbeat, if there is one."""
+    """The assignment in a heartbeat response, if there is one."""
     if response.assignment is None:
         return None
     rows = response.assignment.topic_partitions
@@ -28,10 +28,10 @@ def assignment_of(response: Any) -> Partitions | None:
 
 
 class WireMember:
-    """A member of KIP-848 on a connection of its own, as a real client behaves.
+    """A KIP-848 member on its own connection, which behaves like a real client.
 
-    Heartbeats at the interval that it was told, counted from the send; gives up at once what it
-    is told to; reconnects when the server was away, with its epoch.
+    It heartbeats at the interval that the server sets, counted from the send, revokes at once what
+    it must, and after a server outage reconnects with its epoch.
     """
 
     def __init__(self, address: tuple[str, int], group_id: str, topic: str) -> None:
@@ -45,7 +45,7 @@ class WireMember:
         self.errors: list[int] = []
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             try:
                 async with await connect(self._address) as client:
@@ -55,7 +55,7 @@ class WireMember:
 
     async def _heartbeats(self, client: Connection) -> None:
         loop = asyncio.get_running_loop()
-        # After a reconnect all is said again: the last answer may have been lost.
+        # After a reconnect send all fields again: the last response may have been lost.
         full = True
         while True:
             sent_at = loop.time()
@@ -80,7 +80,7 @@ class WireMember:
             await asyncio.sleep(max(0.0, sent_at + interval_s - loop.time()))
 
     async def _acknowledge(self, client: Connection) -> Partitions | None:
-        """Say what is owned now; the next assignment, if the answer has one."""
+        """Send the owned partitions; returns the next assignment, if the response has one."""
         request = fields.beat(
             self.group_id, self.member_id, self.member_epoch, topic_partitions=self._owned_rows()
         )
@@ -106,7 +106,7 @@ class WireMember:
 
 
 async def connect(address: tuple[str, int]) -> Connection:
-    """A connection on which answers are waited for as long as it takes."""
+    """A connection whose reads wait without limit."""
     return await Connection.open("{}:{}".format(*address), patience_s=None)
 
 

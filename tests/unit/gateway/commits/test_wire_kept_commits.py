@@ -1,8 +1,8 @@
-"""The law of kept commits: a connection that keeps them answers and commits as one that does not.
+"""A connection with commit templates answers and commits like one without.
 
-Two servers get the same steps, drawn from a seed: commits of one partition and of many by members
-and by nobody, right and wrong ones, members that come and go, topics that grow. One decodes each
-request.
+Two servers get the same steps, drawn from a seed: commits of one and of many partitions, by members
+and by non-members, valid and invalid; members that join and leave; topics that grow. One server
+decodes every request.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ KINDS = {
 
 
 class NothingKept(dict[int, Repeats]):
-    """What a connection has that keeps no request."""
+    """Stands in for a connection's templates and keeps none."""
 
     def __setitem__(self, key: int, kept: Repeats) -> None:
         pass
 
 
 class Side:
-    """One server, and a connection that two clients share with nobody else."""
+    """One server, and one connection, shared by two clients."""
 
     def __init__(self, runtime: Runtime, keeps: bool) -> None:
         self.runtime = runtime
@@ -67,7 +67,7 @@ class Side:
         self.kept = 0
 
     async def ask(self, *requests: bytes) -> Sequence[bytes]:
-        """The answers to requests that come in one piece."""
+        """The responses to requests sent in one piece."""
         self.kept += COMMIT in self.door.connection.repeats
         self.door.send(b"".join(requests))
         return await frames_of(self.door, len(requests))
@@ -109,7 +109,7 @@ def commit_of(
 
 
 def commit_of_many(version: int, rng: random.Random, **who: Any) -> bytes:
-    """Mostly of the same partitions; now and then of others, some of them not there."""
+    """Mostly of the same partitions; sometimes of others, some of which do not exist."""
     first = rng.choice([0, 0, 0, 0, 0, 1, 3])
     rows = {first + number: (rng.randrange(1 << 40), "") for number in range(10)}
     if rng.random() < 0.05:

@@ -1,4 +1,4 @@
-"""The processes that read the past for this one."""
+"""The history worker processes of this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEVER_ANSWERS = "'history_worker'; import time; time.sleep(600)"
 
 
 def children() -> set[int]:
-    """Processes that this one has started and that are not gone."""
+    """The child processes that still exist."""
     found = set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():

@@ -1,4 +1,4 @@
-"""Processes that read the past: bounded, used again, and gone with whoever asked."""
+"""History workers: limited, reused, and ended with their caller."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ P = LogPartition(0)
 
 
 class Stand:
-    """A coordinator on a disk, and its past."""
+    """A coordinator on a disk, and the reader of its past."""
 
     def __init__(self, store: RocksLogStore, runtime: Runtime, reads: HistoryReads) -> None:
         self.store = store
@@ -80,7 +80,7 @@ class Stand:
 
 @pytest.fixture(autouse=True)
 def leaves_nothing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Whatever happens to a process, what it wrote to read the store is gone in the end."""
+    """However a worker ends, the files it wrote to read the store are removed."""
     folder = tmp_path_factory.mktemp("temporary")
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
@@ -252,7 +252,7 @@ async def test_a_topic_that_is_gone_is_named_as_it_was_committed(tmp_path: Path)
 
 
 async def test_offsets_are_of_the_topic_that_they_were_committed_for(tmp_path: Path) -> None:
-    """Bug: they were shown with the id of the topic that has the name now."""
+    """Bug: they were shown with the id of the current topic of that name."""
     new_id = TopicId(bytes(reversed(T_ID)))
     async with running(tmp_path) as stand:
         await stand.commit(7)

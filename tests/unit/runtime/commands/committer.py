@@ -1,4 +1,4 @@
-"""A client that commits by a ticket."""
+"""A client that commits with a ticket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.virtual.server import VirtualServer
 
 
 class Committer:
-    """Commits offsets of the topic ``foo``; ``released`` counts the answers."""
+    """Commits offsets of the topic ``foo``; ``released`` counts the responses."""
 
     def __init__(
         self, server: VirtualServer, group: str, member: str = "", epoch: int | None = None

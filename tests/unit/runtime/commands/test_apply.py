@@ -1,4 +1,4 @@
-"""A bug on the way into memory: the process ends, and a restart is what the log says."""
+"""A bug while an outcome is applied ends the process, and a restart has the state of the log."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ PRODUCER = ProducerId(7)
 
 
 class Planted(Exception):
-    """The bug."""
+    """The planted bug."""
 
 
 class Place(NamedTuple):
-    """Where the bug is, at which call of it, and what comes there."""
+    """Where the bug is planted, at which call, and the command that reaches it."""
 
     where: Any
     name: str
@@ -62,7 +62,7 @@ def commit(server: VirtualServer) -> object:
 
 
 def commit_and_more(server: VirtualServer) -> object:
-    """One of the partitions does not exist: the others are records of their own."""
+    """A commit with a nonexistent partition: the others become separate records."""
     return server.submit(server.commit_command("s", "", None, "foo", {0: 9, 5: 9}))
 
 
@@ -128,7 +128,7 @@ PLACES = {
 
 
 def plant(patch: pytest.MonkeyPatch, place: Place) -> list[str]:
-    """The bug, from so many calls on; what was called."""
+    """Raise the bug from the given call on; returns the calls."""
     real = getattr(place.where, place.name)
     called: list[str] = []
 
@@ -143,7 +143,7 @@ def plant(patch: pytest.MonkeyPatch, place: Place) -> list[str]:
 
 
 def look(server: VirtualServer) -> tuple[object, ...]:
-    """What a restart must not lose, nor make up."""
+    """The state that a restart must neither lose nor invent."""
     members = sorted(str(member.member_id) for member in server.group("g").members())
     epochs = server.group("g").group_epoch, server.group("g").target_epoch
     offsets = [server.fetch("s", "foo", partition) for partition in range(2)]

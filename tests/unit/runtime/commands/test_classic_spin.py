@@ -1,4 +1,4 @@
-"""A join phase that nobody has joined goes on, and costs next to nothing."""
+"""A join phase without joined members goes on, and costs next to nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def join(instance: str) -> JoinGroup:
 
 
 def test_a_rebalance_timeout_of_0_does_not_make_it_spin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trigger: a static member that is settled, and one that joins and is removed again."""
+    """Trigger: a static member in a stable group, and one that joins and is removed again."""
     server = VirtualServer({}, settings=CoordinatorSettings(group_initial_rebalance_delay_ms=0))
     joined = server.submit(join("s"))
     while not joined.is_answered:

@@ -1,4 +1,4 @@
-"""A commit ticket lives as long as the core would accept the commit, and is as durable as one."""
+"""A commit ticket is valid while the core would accept the commit, and commits as durably."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def join(member: str) -> JoinGroup:
 
 
 def by_a_classic_member() -> tuple[VirtualServer, Committer]:
-    """The only member of a classic group."""
+    """A commit by the only member of a classic group."""
     server = VirtualServer({"foo": 2})
     joining = server.submit(join("a"))
     server.advance(5_000)

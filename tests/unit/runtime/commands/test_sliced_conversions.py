@@ -1,4 +1,4 @@
-"""Large groups that change their type: made slice by slice, in force at once."""
+"""Conversions of large groups: computed in slices, applied at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_server() -> VirtualServer:
-    """With a classic group of nine members that have two partitions each."""
+    """A server with a classic group of nine members with two partitions each."""
     server = VirtualServer({"foo": 18, "bar": 1})
     members = tuple(
         ClassicGroupMember(own, None, "c", "/127.0.0.1", 60_000, 45_000, SAID, given(number))
@@ -65,7 +65,7 @@ def given(number: int) -> bytes:
 
 
 def begin_upgrade(server: VirtualServer) -> Pending:
-    """The newcomer has asked, and the first slices are done."""
+    """The new member has sent its request, and the first slices are done."""
     pending = server.submit(server.join_command("g", "new", ["foo"]))
     step_until(server, lambda: G in server.runtime.parts.turns._held)
     server.scheduler.step()
@@ -98,7 +98,7 @@ def kind_of(runtime: Runtime) -> str:
 
 
 def log_of(server: VirtualServer) -> list[list[tuple[bytes | None, bytes | None]]]:
-    """Keys and values of each batch of the group's partition."""
+    """Keys and values of each batch of the group's log partition."""
     batches = map(decode_batch, server.store.read_log(server.runtime.partition_of(G)))
     return [[(record.key, record.value) for record in batch.records] for batch in batches]
 
@@ -194,7 +194,7 @@ def test_what_members_say_meanwhile_is_handled_after_it_in_order() -> None:
 
 
 def test_an_expiry_that_was_put_off_meanwhile_ends_nobody() -> None:
-    """Trigger: sessions pass while the group is converted; they begin anew with it."""
+    """Trigger: sessions expire while the group is converted; the conversion restarts them."""
     server = make_server()
     begin_upgrade(server)
     shard = server.runtime._shard_of(G)
@@ -211,7 +211,7 @@ def test_an_expiry_that_was_put_off_meanwhile_ends_nobody() -> None:
 def test_what_is_spoiled_is_made_anew(
     begin: Callable[[VirtualServer], Pending], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trigger: the topic that the group has grows between two slices."""
+    """Trigger: the group's topic grows between two slices."""
     begun = 0
     make = sliced_conversions._make
 
@@ -283,7 +283,7 @@ def test_a_stop_waits_for_it() -> None:
 
 
 async def test_who_joins_during_it_is_answered_by_a_stop() -> None:
-    """Trigger: its JoinGroup is handled when those who wait have been answered already."""
+    """Trigger: the JoinGroup is handled after the waiting members have been answered."""
     server = make_server()
     leaving = begin_downgrade(server)
     join = JoinGroup(

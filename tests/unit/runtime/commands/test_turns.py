@@ -1,4 +1,4 @@
-"""How much of what members ask is done in one turn, and in one batch."""
+"""How many requests of members are handled per event-loop iteration, and per batch."""
 
 from __future__ import annotations
 

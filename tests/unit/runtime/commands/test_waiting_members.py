@@ -1,4 +1,4 @@
-"""The end of a phase of a large classic group: decided at once, told in slices."""
+"""The end of a phase of a large classic group: decided at once, answered in slices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_server() -> VirtualServer:
 
 
 def begin_joins(server: VirtualServer) -> list[Pending]:
-    """All have joined; nobody is told yet."""
+    """All members have joined; none is answered yet."""
     new = (replace(join(own), member_id=None, requires_member_id=False) for own in MEMBERS)
     pending = [server.submit(each) for each in new]
     server.settle()
@@ -67,7 +67,7 @@ def count_answered(pending: Sequence[Pending]) -> int:
 
 
 def tell_some(server: VirtualServer) -> list[Pending]:
-    """The join phase has ended, and the first slice of answers is given."""
+    """The join phase has ended, and the first slice of responses is sent."""
     pending = begin_joins(server)
     step_until(server, lambda: count_answered(pending) > 0)
     assert count_answered(pending) == SLICE
@@ -76,7 +76,7 @@ def tell_some(server: VirtualServer) -> list[Pending]:
 
 
 def check_joined(pending: Sequence[Pending]) -> None:
-    """Each is told once, and all are told of the same generation."""
+    """Each member gets one response, and all get the same generation."""
     answers: list[Any] = [each.answer for each in pending]
     assert all(isinstance(answer, JoinGroupResponse) for answer in answers), answers
     assert [answer.member_id for answer in answers] == MEMBERS
@@ -115,7 +115,7 @@ def test_the_leader_is_told_first() -> None:
 
 
 def test_who_joins_again_before_it_is_told_is_told_of_both() -> None:
-    """What its first request was answered is decided; the second is of another rebalance."""
+    """The response to its first request is decided; the second belongs to another rebalance."""
     server = make_server()
     pending = tell_some(server)
     again = server.submit(join(LAST, b"otherwise"))
@@ -144,7 +144,7 @@ def _error(answer: Any) -> GroupError:
 
 
 async def test_a_stop_tells_all_that_is_decided() -> None:
-    """Each request is answered once, by what was decided: none is lost with the slices."""
+    """Each request gets the one response that was decided; none is lost with the slices."""
     server = make_server()
     pending = tell_some(server)
     late = server.submit(join(LAST, b"otherwise"))
@@ -191,7 +191,7 @@ def test_a_failed_slice_keeps_nobody_from_the_next(monkeypatch: pytest.MonkeyPat
 
 
 def make_generation(server: VirtualServer) -> list[Pending]:
-    """All but the leader wait for their assignments."""
+    """All members but the leader wait for their assignments."""
     tell_some(server)
     server.settle()
     pending = [server.submit(sync(own)) for own in MEMBERS[1:]]
@@ -218,7 +218,7 @@ def test_assignments_are_told_in_slices_once_they_are_durable() -> None:
 
 
 def test_a_rebalance_before_all_are_told_their_assignments() -> None:
-    """They have what the generation gave them, and hear of the rebalance from their heartbeats."""
+    """They get the generation's assignment, and learn of the rebalance by heartbeat."""
     server = make_server()
     pending = make_generation(server)
     leader = server.submit(sync(MEMBERS[0]))

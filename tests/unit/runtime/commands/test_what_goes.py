@@ -1,4 +1,4 @@
-"""What goes with a group, a member or a topic: all that was kept of it, wherever that was."""
+"""Everything kept for a group, a member or a topic is dropped when that is removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OWN = ("coordinator", "model", "muster", "storage", "tests", "translator")
 
 
 def measure(root: object) -> Counter[str]:
-    """How many elements the containers have that are reached from here, by the way to them."""
+    """The number of elements in each container reachable from here, by access path."""
     sizes: Counter[str] = Counter()
     seen: set[int] = set()
     left: list[tuple[str, object]] = [(type(root).__name__, root)]
@@ -182,7 +182,7 @@ def test_what_goes_leaves_nothing(kind: Callable[[VirtualServer, int], None]) ->
 
 
 def _beat_until_gone(server: VirtualServer) -> None:
-    """Longer than deadlines and retentions, with members that stay."""
+    """Run longer than all deadlines and retention periods, with members that stay."""
     for _ in range(12):
         for group in server.runtime.groups():
             for member in group.members():

@@ -1,4 +1,4 @@
-"""What is not durable yet, by group."""
+"""Tracking of what is not durable yet, by group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from model.ids import GroupId
 
 
 def test_groups_settle_in_the_order_in_which_they_changed() -> None:
-    """Trigger: a set of names is in another order in each process, and so was a simulation."""
+    """Trigger: the order of a set of names differs between processes; simulations differed."""
     durability = Durability()
     names = [GroupId(f"group-{number * 7 % 50}") for number in range(50)]
     for name in names:

@@ -1,4 +1,4 @@
-"""The writer through the runtime: what is written together, and when answers are released."""
+"""The writer in the runtime: what is written together, and when responses are released."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FOO = TopicName("foo")
 
 
 def test_a_heartbeat_that_waits_for_a_target_during_a_sync_is_answered() -> None:
-    """Bug: the request for a flush was lost while a sync was in flight and nothing was gathered."""
+    """Bug: a flush request was lost while a sync was in flight and nothing was gathered."""
     server = VirtualServer({"foo": 2})
     server.scheduler.blocking_ms = lambda: 10
     server.scheduler.computing_ms = lambda: 25
@@ -52,7 +52,7 @@ def test_a_heartbeat_that_waits_for_a_target_during_a_sync_is_answered() -> None
 
 
 def test_a_record_that_cannot_be_encoded_ends_the_process() -> None:
-    """Bug: the records stayed gathered, every later flush failed on them, nobody was answered."""
+    """Bug: the records stayed gathered, every later flush failed, and no client was answered."""
     server = VirtualServer({"foo": 2})
     entry = Entry(LogPartition(0), (Record(OffsetCommitKey(GroupId("x" * 40_000), FOO, 0), None),),
                   (), None, None)  # fmt: skip
@@ -237,7 +237,7 @@ def test_a_stalled_store_is_tried_again_and_nobody_is_answered_meanwhile() -> No
 
 @pytest.mark.parametrize("method", ["write", "sync"])
 def test_a_failure_is_the_end_and_nobody_is_answered(method: str) -> None:
-    """And a sync that failed is never tried again."""
+    """A failed sync is never retried either."""
     server = VirtualServer({"foo": 2})
     calls = []
 

@@ -1,4 +1,4 @@
-"""What a start finds: groups, topics, whose offsets there are, and what was under way."""
+"""What a start loads: groups, topics, the groups with offsets, and unfinished work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.storage.appends import offset_key, offset_value
 
 
 def busy() -> VirtualServer:
-    """Two groups, one of them on its way, offsets of a third."""
+    """Two groups, one of them reconciling, and offsets of a third."""
     server = VirtualServer({"foo": 4, "bar": 2})
     server.join("g", "a", ["foo", "bar"])
     server.join("g", "b", ["foo"])
@@ -56,7 +56,7 @@ def test_offsets_are_not_loaded_and_are_there() -> None:
 
 
 def test_a_target_that_was_not_computed_is_computed() -> None:
-    """Trigger: the group epoch is durable, the target of it was still being computed."""
+    """Trigger: the group epoch is durable, its target was still being computed."""
     server = VirtualServer({"foo": 2})
     never_quick(server.runtime)
     server.scheduler.computing_ms = lambda: 10_000
@@ -67,7 +67,7 @@ def test_a_target_that_was_not_computed_is_computed() -> None:
 
 
 def test_a_group_that_did_not_hear_of_a_change_of_its_topics_does() -> None:
-    """Trigger: the topic is durable, the group's new epoch is not."""
+    """Trigger: the topic change is durable, the group's new epoch is not."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     server.runtime.parts.refresh.refresh = lambda group_ids: None  # type: ignore[method-assign]
@@ -119,7 +119,7 @@ def test_groups_come_back_in_their_own_shards() -> None:
 
 
 class CountingStore(MemoryLogStore):
-    """Counts the batches that are read of the log."""
+    """Counts the batches read from the log."""
 
     read = 0
 
@@ -134,7 +134,7 @@ class CountingStore(MemoryLogStore):
 
 
 def test_a_batch_is_read_once_for_all_that_waits_in_it() -> None:
-    """Bug: it was read for each of its offsets, all in one turn: 0.9 s for 8,000."""
+    """Bug: it was read for each of its offsets in one iteration: 0.9 s for 8,000."""
     store = CountingStore(1)
     partition = LogPartition(0)
     for producer in (7, 8):

@@ -1,4 +1,4 @@
-"""Loading in slices: a shard is served once all of it is there, and the others meanwhile.
+"""Loading in slices: a shard is served once it is loaded, while others still load.
 
 A slice is one record here, and takes 10 ms.
 """
@@ -59,7 +59,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class SlowServer(VirtualServer):
-    """Two groups and an offset of each on disk, and a process that loads them slowly."""
+    """Two groups with an offset each on disk, and a process that loads them slowly."""
 
     def __init__(self) -> None:
         super().__init__({"foo": 4})
@@ -74,7 +74,7 @@ class SlowServer(VirtualServer):
         self.expected = describe_shards(self.runtime.shards)
 
     def start_slowly(self) -> None:
-        """A new process on what the disk has, of which nothing is loaded yet."""
+        """Start a process that has loaded nothing yet."""
         self.crash()
         self.runtime = Runtime(
             self.store,
@@ -86,7 +86,7 @@ class SlowServer(VirtualServer):
         self.runtime.begin_load()
 
     def load_until_served(self, group: str) -> None:
-        """Slices until a fetch of the group is answered."""
+        """Run slices until a fetch of the group is answered."""
         for _ in range(10_000):
             if error_name(self.ask(self.fetch_command(group, "foo", (0,)))) != REFUSED:
                 return
@@ -110,7 +110,7 @@ def server() -> SlowServer:
 
 
 def commands_of(server: SlowServer, group: str) -> Iterator[Command]:
-    """One of each kind that asks for a group."""
+    """One command of each kind that names a group."""
     yield server.heartbeat(group, "m", 2)
     yield server.join_command(group, "new", ["foo"])
     yield ConsumerGroupLeave(CALLER, GroupId(group), MemberId("m"))

@@ -1,4 +1,4 @@
-"""What a newer Kafka wrote is kept in the store, and stands in nobody's way."""
+"""Records of a newer Kafka are kept in the store and do no harm."""
 
 from __future__ import annotations
 

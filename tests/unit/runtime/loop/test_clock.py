@@ -1,4 +1,4 @@
-"""Wall time as commands see it."""
+"""The wall time that commands see."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_wall_time_is_believed_an_hour_ahead_and_no_more() -> None:
 
 
 def test_a_restart_remembers_what_was_persisted() -> None:
-    """Bug: the clock was set back an hour, and a restart waited so long for the next target."""
+    """Bug: after the clock was set back an hour, a restart delayed the next target by that hour."""
     settings = CoordinatorSettings(group_consumer_assignment_interval_ms=1_000)
     server = VirtualServer({"foo": 2}, settings=settings)
     server.join("g", "a", ["foo"])
@@ -42,7 +42,7 @@ def test_a_restart_remembers_what_was_persisted() -> None:
 
 
 def test_a_start_after_a_long_time_believes_the_clock() -> None:
-    """Trigger: how long a process was down nobody can know; its records would be hours too old."""
+    """Trigger: the downtime of a process is unknown; its records would be dated hours too early."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
     server.crash()

@@ -15,11 +15,11 @@ from tests.support.waiting import until
 
 
 class Large:
-    """What work was given, and what it came to: a target of many members, batches of the log."""
+    """A large input or result: a target of many members, batches of the log."""
 
 
 async def test_a_lane_keeps_nothing_of_what_it_has_done() -> None:
-    """Bug: until the next work came it held the last one, its result and whom to tell."""
+    """Bug: an idle lane kept its last work, result and callback alive."""
     loop = asyncio.get_running_loop()
     lane = Lane(loop, "muster-test")
     given, told = Large(), Large()
@@ -40,7 +40,7 @@ async def test_a_lane_keeps_nothing_of_what_it_has_done() -> None:
 
 
 class Loop:
-    """A loop whose timers fire when a test says so."""
+    """A loop whose timers the test fires."""
 
     def __init__(self) -> None:
         self.timers: list[Callable[[], None]] = []
@@ -59,7 +59,7 @@ class Loop:
 
 
 def test_a_busy_loop_gives_way_for_as_long_as_work_is_out() -> None:
-    """Bug: a sync that was over waited for the interpreter for 1.1 s behind pipelined requests."""
+    """Bug: behind pipelined requests a finished sync waited 1.1 s for the interpreter lock."""
     loop, given = Loop(), []
     lane = Lane(loop, "muster-test", lambda: given.append(1))  # type: ignore[arg-type]
     may_end, told = [Event(), Event()], []

@@ -1,4 +1,4 @@
-"""What the process may take of the machine."""
+"""How much of the machine's memory the process may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that may not join: the log says why, and is not flooded."""
+"""Refused joins are logged with the reason, at a limited rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads that take long: how much of them is done in one turn, and what they show."""
+"""Long reads: how much of them one iteration does, and which state they show."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
 
 
 def count_turns(server: VirtualServer, pending: Pending) -> int:
-    """How many turns it takes until the answer is there."""
+    """The number of iterations until the response is sent."""
     turns = 0
     while not pending.is_answered:
         assert server.scheduler.step(), "nothing is to come, and there is no answer"
@@ -86,7 +86,7 @@ def offsets_of(pending: Pending) -> dict[str | None, list[tuple[int, int]]]:
 
 
 class Loop:
-    """Turns by hand."""
+    """A loop that the test iterates."""
 
     def __init__(self) -> None:
         self.ready: deque[Callable[[], None]] = deque()
@@ -111,14 +111,14 @@ class Loop:
         self.resting.append((ms, callback))
 
     def wake(self) -> tuple[int, list[str]]:
-        """How long the one that rests has rested, and what is done when it wakes."""
+        """Wake the paused work; returns how long it paused and what it does then."""
         self.done.clear()
         ms, callback = self.resting.popleft()
         callback()
         return ms, list(self.done)
 
     def turn(self) -> list[str]:
-        """What one turn does."""
+        """Run one iteration; returns what it does."""
         self.done.clear()
         self.ready.popleft()()
         return list(self.done)
@@ -143,7 +143,7 @@ def test_what_takes_less_than_a_slice_waits_for_one_turn_at_most() -> None:
 
 
 def test_what_takes_less_than_a_slice_is_done_for_a_few_milliseconds_of_a_turn() -> None:
-    """Bug: the last slices of all that waited were done in one turn, however many they were."""
+    """Bug: the last slices of all waiting work ran in one iteration, however many they were."""
     loop = Loop()
     loop.takes_ms = TURN_MS / 2
     loop.run(loop.work("a", 2))

@@ -97,7 +97,7 @@ def test_a_flush_does_not_wait_for_ever_for_those_who_always_have_more() -> None
 
 
 def test_what_is_more_than_commits_is_never_waited_for() -> None:
-    """Trigger: the many small steps of a rebalance, during each of which nobody was heard."""
+    """Trigger: the many small steps of a rebalance; the loop read no requests during each sync."""
     server = waiting()
     server.scheduler.blocking_ms = lambda: 10
     committer = Committer(server, "g")

@@ -1,4 +1,4 @@
-"""A disk that is almost full: nothing is written, and all goes on by itself when there is room."""
+"""An almost full disk: nothing is written, and everything resumes when space is freed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.virtual.server import VirtualServer, error_name
 
 
 class Disk:
-    """How much is free, by the test."""
+    """A disk whose free space the test sets."""
 
     def __init__(self) -> None:
         self.free = 1_000
@@ -69,7 +69,7 @@ def test_all_goes_on_when_there_is_room() -> None:
 
 
 def test_a_group_that_could_not_look_at_its_topics_looks_again() -> None:
-    """Bug: the disk filled up between the topic and the group, which then never heard of it."""
+    """Bug: the disk filled up after the topic was written, and its groups never saw the topic."""
     disk = Disk()
     server = server_on(disk)
     refresh = server.runtime.parts.refresh.refresh
@@ -89,7 +89,7 @@ def test_a_group_that_could_not_look_at_its_topics_looks_again() -> None:
 
 
 def test_a_data_folder_that_is_gone_takes_no_writes() -> None:
-    """Bug: each commit was UNKNOWN_SERVER_ERROR with a traceback, and a join was taken and lost."""
+    """Bug: commits got UNKNOWN_SERVER_ERROR and a traceback; a join was accepted and lost."""
     server = server_on(Disk())
 
     def look() -> int:

@@ -1,4 +1,4 @@
-"""Deadlines of classic members of consumer groups, and what becomes of their groups meanwhile."""
+"""Deadlines of classic members in consumer groups, and conversions of their groups meanwhile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.runtime.members.test_signs_of_life import A, G, join_classic
 
 
 def test_a_member_that_is_late_ends_no_phase_of_the_group_that_was_downgraded_before() -> None:
-    """Trigger: both wait in a busy turn. All members would be out, with leases that run."""
+    """Trigger: both wait in a busy iteration. All members would be removed, with valid leases."""
     server = VirtualServer({"foo": 2})
     server.join("g", "other", ["foo"])
     heartbeat = join_classic(server)

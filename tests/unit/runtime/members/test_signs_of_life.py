@@ -1,4 +1,4 @@
-"""What the server asks by itself, for a request that it holds back, is no sign of life."""
+"""A heartbeat that the server submits for a parked request does not renew the session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SESSION_MS = 10_000
 
 
 def join_classic(server: VirtualServer) -> ClassicHeartbeat:
-    """a joins by JoinGroup and SyncGroup; its heartbeat."""
+    """Join a by JoinGroup and SyncGroup; returns its heartbeat."""
     protocol = JoinProtocol("range", SUBSCRIPTION)
     join = JoinGroup(
         CALLER, G, A, A, SESSION_MS, 60_000, "consumer", (protocol,), requires_member_id=False

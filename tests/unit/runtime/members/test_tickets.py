@@ -1,4 +1,4 @@
-"""A ticket lives as long as the core would answer a heartbeat as it did."""
+"""A ticket is valid while the core would give a heartbeat the same response."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_there_is_none_for_what_is_not_durable_or_not_there() -> None:
 
 
 def test_there_is_none_while_a_target_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: the assignor had failed, and heartbeats that would have asked again were not seen."""
+    """Bug: after a failed assignor, heartbeats that should retry it did not reach the core."""
     server = VirtualServer({"foo": 2}, settings=OUT_OF_LINE)
     with failing_uniform(monkeypatch, server, 1):
         server.join("g", "a", ["foo"])

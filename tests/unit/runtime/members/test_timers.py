@@ -1,4 +1,4 @@
-"""Deadlines on the loop: late ticks, what had arrived before, and refused expiries."""
+"""Deadlines on the loop: late ticks, earlier arrivals, and refused expiries."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_touch_does() -> None:
 
 @pytest.mark.parametrize("stall_at_ms", [SESSION_MS - 10, SESSION_MS])
 def test_a_stall_of_our_own_expires_nobody(stall_at_ms: int) -> None:
-    """Trigger: the process stands still before its tick, or between the tick and the look."""
+    """Trigger: the process stalls before its tick, or between the tick and the check."""
     server = joined()
     server.advance(stall_at_ms)
     server.scheduler.now_ms += 20_000
@@ -85,7 +85,7 @@ def test_a_stall_of_our_own_expires_nobody(stall_at_ms: int) -> None:
 @pytest.mark.parametrize("session_ms", [6_000, 45_000])
 @pytest.mark.parametrize("turn_ms", [40, 51, 80, 500, 1_999, 5_000, 30_000])
 def test_a_silent_member_expires_under_load_of_any_kind(turn_ms: int, session_ms: int) -> None:
-    """Bug: where each turn took more than 50 ms, each moved all deadlines, and nobody expired."""
+    """Bug: if each iteration took over 50 ms, each moved all deadlines, and no member expired."""
     server = joined(
         group_consumer_session_timeout_ms=session_ms,
         group_consumer_min_session_timeout_ms=session_ms,
@@ -118,7 +118,7 @@ def test_a_pause_of_20_s_expires_nobody_who_speaks_right_after() -> None:
 
 
 def test_commands_that_wait_are_handled_before_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trigger: the heartbeat has come in time, and waits behind those of very many others."""
+    """Trigger: the heartbeat arrived in time, and is queued behind very many others."""
     monkeypatch.setattr(command_turns, "SLICE", 1)
     server = joined()
     server.advance(SESSION_MS - 1)
@@ -133,7 +133,7 @@ def test_commands_that_wait_are_handled_before_a_deadline(monkeypatch: pytest.Mo
 
 
 def test_what_arrived_before_a_deadline_is_handled_before_it() -> None:
-    """Trigger: tick and heartbeat are due in one turn, the tick first."""
+    """Trigger: tick and heartbeat are due in one iteration, the tick first."""
     server = joined()
     beat = server.heartbeat("g", "a", 2)
     tick_ms = server.runtime.parts.timers._at_ms
@@ -145,7 +145,7 @@ def test_what_arrived_before_a_deadline_is_handled_before_it() -> None:
 
 
 def look_in_a_busy_turn(server: VirtualServer, *said: Command) -> list[Answer]:
-    """What members said was read before the timer looks, and waits for a later turn."""
+    """The members' requests are read before the timer checks, and queued for a later iteration."""
     answers: list[Answer] = []
     timers = server.runtime.parts.timers
     look = timers._look
@@ -220,7 +220,7 @@ def test_a_member_that_revokes_in_time_stays() -> None:
 
 
 def revoking(timeout_ms: int) -> VirtualServer:
-    """``a`` is to give up a partition to ``b`` within the timeout."""
+    """``a`` must revoke a partition for ``b`` within the timeout."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"], timeout_ms=timeout_ms)
     server.join("g", "b", ["foo"])
@@ -248,7 +248,7 @@ def test_the_rebalance_timeout_runs_anew_after_a_restart() -> None:
 
 
 def test_after_a_restart_no_rebalance_timeout_passes_within_a_session() -> None:
-    """Whoever is on a stream may count on a session that began before the restart."""
+    """A streaming member may rely on a session that began before the restart."""
     server = revoking(10_000)
     server.advance(9_000)
     server.restart()
@@ -260,7 +260,7 @@ def test_after_a_restart_no_rebalance_timeout_passes_within_a_session() -> None:
 
 
 def test_an_expiry_that_is_refused_comes_again() -> None:
-    """Bug: the disk filled up between the look at it and the expiry; the member stayed for ever."""
+    """Bug: the disk filled up between check and expiry; the member was never removed."""
     server = joined(log_min_free_bytes=100)
     answers = iter([1_000, 10])
     set_free_space(server.runtime, lambda: next(answers, 1_000), 100)
@@ -280,7 +280,7 @@ def test_an_expiry_that_is_refused_comes_again() -> None:
 
 
 def test_a_session_whose_end_is_refused_leaves_the_rebalance_timeout() -> None:
-    """Bug: the member came back, gave nothing up, and nobody put it out any more."""
+    """Bug: the member came back, revoked nothing, and was never removed."""
     server = VirtualServer({"foo": 2}, settings=CoordinatorSettings(log_min_free_bytes=100))
     server.join("g", "a", ["foo"], timeout_ms=2 * SESSION_MS)
     server.join("g", "b", ["foo"])
@@ -309,7 +309,7 @@ def test_a_session_whose_end_is_refused_leaves_the_rebalance_timeout() -> None:
 
 
 def test_what_is_heard_after_a_stall_is_not_moved_by_it() -> None:
-    """Bug: requests are read before the late tick, which then gave their members the stall too."""
+    """Bug: requests are read before the late tick, which then extended those sessions too."""
     server = joined()
     server.scheduler.now_ms += 100_000
     server.runtime.submit(server.heartbeat("g", "a", 2), lambda _: None)

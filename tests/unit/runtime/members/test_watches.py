@@ -1,4 +1,4 @@
-"""Watches: told once, of what is durable, in slices, the newest one of each member."""
+"""Watches: one notification each, of durable changes, in slices, one watch per member."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHANGING = (G,)
 
 
 class NewsForAll:
-    """Everybody has news; ``in_transit`` is told first."""
+    """Every member has a pending change; those in ``in_transit`` come first."""
 
     def __init__(self, in_transit: list[MemberId] | None = None) -> None:
         self._in_transit = in_transit or []
@@ -55,7 +55,7 @@ def note(calls: list[str], name: str) -> Callable[[], None]:
 
 
 def waiting() -> VirtualServer:
-    """a@3 has foo-0 and must give up nothing; b@3 has foo-1."""
+    """a@3 has foo-0 and must revoke nothing; b@3 has foo-1."""
     server = VirtualServer({"foo": 2})
     for name in ("a", "b"):
         server.submit(server.join_command("g", name, ["foo"]))
@@ -150,7 +150,7 @@ def test_what_a_member_says_drops_the_watch_of_another_connection(command: Comma
     ids=lambda command: type(command).__name__,
 )
 def test_what_is_refused_drops_no_watch(command: Command) -> None:
-    """Bug: a stranger's heartbeat at a wrong epoch put a healthy member off its stream."""
+    """Bug: another client's heartbeat with a wrong epoch ended a healthy member's stream."""
     server = waiting()
     calls: list[str] = []
     server.runtime.watch(G, A, note(calls, "news"), on_dropped=note(calls, "dropped"))
@@ -244,7 +244,7 @@ def test_many_are_told_in_slices_with_turns_between_them() -> None:
 
 
 def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
-    """Trigger: a door submits a heartbeat at once, and watches when that has no news."""
+    """Trigger: a front end submits a heartbeat at once, and watches again if nothing changed."""
     scheduler = VirtualScheduler()
     watches = make_watches(scheduler, NewsForAll())
     calls: list[str] = []
@@ -263,7 +263,7 @@ def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
 
 
 def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
-    """Trigger: one joins a thousand, and who has to give it a partition is the last to be told."""
+    """Trigger: a member joins a thousand; the one that must revoke for it is notified last."""
     scheduler = VirtualScheduler()
     watches = make_watches(scheduler, NewsForAll([MemberId(f"m{SLICE}"), B]))
     calls: list[str] = []
@@ -275,7 +275,7 @@ def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
 
 
 def test_members_of_one_stream_are_told_one_after_another() -> None:
-    """A stream then hears of a slice's members in one message, however they came."""
+    """The stream then sends the members of a slice in one message, whatever their join order."""
     scheduler = VirtualScheduler()
     watches = make_watches(scheduler, NewsForAll([B]))
     calls: list[str] = []
@@ -288,7 +288,7 @@ def test_members_of_one_stream_are_told_one_after_another() -> None:
 
 
 def test_while_others_are_busy_the_loop_is_not_asked_in_every_turn() -> None:
-    """Bug: while the store took nothing, which keeps turns busy, this took a whole processor."""
+    """Bug: while the store stalled, which keeps the queue busy, this used a whole processor."""
     scheduler, calls = VirtualScheduler(), list[str]()
     asked = 0
 

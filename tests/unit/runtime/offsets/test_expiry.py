@@ -1,4 +1,4 @@
-"""Which offsets and groups expire: what no scenario can say, for it needs a log made elsewhere."""
+"""Which offsets and groups expire: the cases that need a log made elsewhere."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_legacy_offset_expires_too() -> None:
 
 
 def make_transactional_log() -> RawLog:
-    """Offsets of a and b are past their time; one of b waits for its transaction's end."""
+    """Offsets of a and b are past their retention; one of b is pending in a transaction."""
     log = make_log(commit("a", OLD_MS), commit("b", OLD_MS))
     waiting = encode([commit("b", RECENT_MS)])
     log.append(
@@ -266,7 +266,7 @@ def make_imported_log(*batches: bytes) -> RawLog:
 
 
 def test_a_batch_of_an_imported_log_that_is_dated_ahead_expires_nothing() -> None:
-    """A broker's clock was wrong for one commit: it does not become the clock of this server."""
+    """A broker's clock was wrong for one commit; the server's clock must not follow it."""
     ahead_ms = START_WALL_MS + 100 * MINUTE_MS
     log = make_imported_log(
         encode_batch(0, encode([commit("a", OLD_MS + MINUTE_MS)]), OLD_MS + MINUTE_MS),
@@ -294,7 +294,7 @@ def make_silent_server(silent_ms: int) -> VirtualServer:
 
 @pytest.mark.parametrize("silent_ms", [SILENCE_MS, 30 * SILENCE_MS, 50_000 * SILENCE_MS])
 def test_nothing_expires_at_once_after_a_silence(silent_ms: int) -> None:
-    """The server was stopped for long, or restored from an old backup, or its clock is wrong."""
+    """The server was down for long, was restored from an old backup, or its clock is wrong."""
     server = make_silent_server(silent_ms)
     server.advance(MINUTE_MS - INTERVAL_MS)
     assert kept(server) == ["a"]
@@ -344,7 +344,7 @@ def test_expiry_can_be_switched_off() -> None:
 
 
 def test_a_commit_between_the_look_and_the_decision_is_not_lost() -> None:
-    """The walk is in the middle of a large group when what it has seen is committed anew."""
+    """The walk is inside a large group when the offsets it has read are committed again."""
     records = [
         (OffsetCommitKey(GroupId("g"), TopicName("a"), n), commit("a", OLD_MS)[1])
         for n in range(SLICE + 50)
@@ -391,7 +391,7 @@ def test_a_store_that_stalls_is_asked_again() -> None:
 
 
 def test_the_records_are_those_of_a_restart() -> None:
-    """What expired is gone from the memory as it is from the log."""
+    """Expired offsets and groups are removed from memory as from the log."""
     server = make_server(make_log(group_record(EMPTY_LONG_AGO), commit("a", OLD_MS)))
     server.advance(INTERVAL_MS)
     (shard,) = server.runtime.shards
@@ -411,7 +411,7 @@ def test_a_removed_group_leaves_no_record() -> None:
 
 
 def test_what_waits_for_markers_is_known_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: each turn of a walk read all that waits in the log partition."""
+    """Bug: each slice of a walk read all pending offsets of the log partition."""
     server = VirtualServer({"foo": 4}, settings=SETTINGS)
     server.ask(server.commit_command("g", "", None, "foo", {0: 1}))
     offsets = (TopicOffsets(TopicName("foo"), None, make_offset_columns([(1, 5, -1, "")])),)
@@ -434,7 +434,7 @@ def test_what_waits_for_markers_is_known_and_not_read(monkeypatch: pytest.Monkey
 def test_a_walk_that_is_held_for_want_of_space_keeps_no_files(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A cursor keeps files that compaction has replaced: the room that is waited for."""
+    """A cursor pins files that compaction has replaced: the space that the walk waits for."""
     settings = replace(SETTINGS, log_min_free_bytes=100)
     server = VirtualServer({"a": 1}, settings=settings, partitions=1)
     for number in range(400):

@@ -1,6 +1,6 @@
 """What a real Kafka 4.3.0 expired, and when: its log is replayed in virtual time.
 
-``tests/golden/expiry`` was recorded with a retention of one minute, looked at every five seconds.
+``tests/golden/expiry`` was recorded with a retention of one minute and a check every five seconds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TOPICS = (("t3", "_-YmDRwSTHyOtrltjcmKcw", 3), ("t8", "3BwmE6syQzS9f7Ziwhj2bQ", 
 
 
 class ServerThen(VirtualServer):
-    """A server at the time of the recording, so many ms before Kafka looked."""
+    """A server at the time of the recording, some ms before Kafka's check."""
 
     def __init__(self, log: RawLog, wall_ms: int) -> None:
         self._wall_ms = wall_ms
@@ -53,7 +53,7 @@ class ServerThen(VirtualServer):
         super().start()
 
     def advance_to(self, wall_ms: int) -> None:
-        """The members of classic groups, whose session timeouts are theirs, are heard meanwhile."""
+        """Advance; members of classic groups, which have their own session timeouts, heartbeat."""
         while (left_ms := wall_ms - self.scheduler.wall_ms()) > 0:
             self.advance(min(left_ms, HEARTBEAT_MS))
             for shard in self.runtime.shards:
@@ -70,7 +70,7 @@ def make_topic(name: str, topic_id: str, partitions: int) -> tuple[bytes, bytes 
 
 
 def read_batches() -> dict[int, list[tuple[Batch, bytes]]]:
-    """Each partition's batches, decoded and as they are."""
+    """Each partition's batches, decoded and as bytes."""
     found = {}
     for file in sorted((GOLDEN / "segments").glob("*/*.log")):
         data, position, batches = file.read_bytes(), 0, []
@@ -82,7 +82,7 @@ def read_batches() -> dict[int, list[tuple[Batch, bytes]]]:
 
 
 def is_expiry(batch: Batch) -> bool:
-    """Whether Kafka's coordinator wrote it by itself."""
+    """Whether Kafka's coordinator wrote the batch by itself."""
     first = batch.records[0]
     assert first.key is not None
     return first.value is None and first.key[:2] == b"\x00\x01"
@@ -104,7 +104,7 @@ def records_of(batch: Batch) -> list[Record]:
 
 
 def check_against(server: VirtualServer, step: dict[str, Any]) -> None:
-    """Groups and offsets are what the live Kafka answered at that step."""
+    """Groups and offsets equal the live Kafka's responses at that step."""
     listed = server.ask(ListGroups(CALLER))
     assert isinstance(listed, ListGroupsResponse)
     shown = {group.group_id: (group.group_type, group.state) for group in listed.groups}
@@ -134,8 +134,7 @@ def written_since(server: VirtualServer, ends: dict[int, int]) -> Iterator[tuple
 
 
 def check_same(ours: Batch, golden: Batch) -> None:
-    """The same records at the same offsets; those of offsets in any order, for Kafka's is a hash
-    map's."""
+    """The same records at the same offsets; offsets in any order, since Kafka's is a hash map's."""
     assert (ours.base_offset, ours.last_offset) == (golden.base_offset, golden.last_offset)
     mine, theirs = records_of(ours), records_of(golden)
     offsets = sum(isinstance(record.key, OffsetCommitKey) for record in theirs)
@@ -147,7 +146,7 @@ def check_same(ours: Batch, golden: Batch) -> None:
 def append_what_clients_did(
     log: RawLog, golden: dict[int, list[tuple[Batch, bytes]]], until_ms: int
 ) -> dict[int, int]:
-    """The log up to then, without what Kafka expired; where each partition goes on."""
+    """Append the log up to then, without Kafka's expiries; returns the next positions."""
     ends = {}
     for number, batches in golden.items():
         partition = LogPartition(number)
@@ -166,7 +165,7 @@ def append_what_clients_did(
 def check_written(
     written: list[tuple[int, Batch]], golden: dict[int, list[tuple[Batch, bytes]]]
 ) -> None:
-    """What was written is what Kafka wrote by itself, and in the same checks."""
+    """The server wrote what Kafka wrote by itself, in the same checks."""
     expected = [
         (partition, batch)
         for partition, batches in sorted(golden.items())

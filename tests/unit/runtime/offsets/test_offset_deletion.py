@@ -1,4 +1,4 @@
-"""Groups with very many offsets are deleted batch by batch, between which the loop runs."""
+"""Groups with very many offsets are deleted in batches, between which the loop runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell of transactions: batches in the log, large requests, a store that cannot take them."""
+"""Transactions in the runtime: batches in the log, large requests, a store that stalls."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_bug_119_a_tombstone_takes_what_waits_with_it(restarts: bool) -> None:
 
 
 def test_a_tombstone_asks_the_store_for_nothing_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: each write with one read all that waited in the log partition: seconds, of a million."""
+    """Bug: each write with a tombstone read all pending offsets of the log partition."""
     server = make_server()
     server.ask(server.commit_command("other", "", None, "foo", {2: 1}))
     server.ask(pend({0: 5, 1: 6}))
@@ -168,7 +168,7 @@ def test_a_tombstone_asks_the_store_for_nothing_that_waits(monkeypatch: pytest.M
 
 
 def test_what_waits_again_in_one_write_after_its_tombstone_stays() -> None:
-    """All of it is gathered while a sync is in flight: what is dropped is said by each command."""
+    """All of it is gathered during one sync; each command names the offsets that it drops."""
     server = make_server()
     server.ask(pend({0: 5, 1: 6}))
     server.scheduler.blocking_ms = lambda: 10
@@ -202,7 +202,7 @@ def test_a_group_with_nothing_but_pending_offsets_is_there_until_they_are_gone()
 
 
 def test_a_group_goes_with_its_last_offset_also_while_an_abort_is_being_written() -> None:
-    """Bug: it was listed until the next start."""
+    """Bug: the group was listed until the next start."""
     server = make_server()
     server.ask(server.commit_command("g", "", None, "foo", {0: 1}))
     server.ask(pend({1: 5}))
@@ -215,7 +215,7 @@ def test_a_group_goes_with_its_last_offset_also_while_an_abort_is_being_written(
 
 
 def test_a_legacy_offset_is_read_as_any_other() -> None:
-    """Trigger: the key of type 0 is kept as type 1, with a value of the legacy schema."""
+    """Trigger: a key of type 0 is kept as type 1, with a value of the legacy schema."""
     server = make_server()
     key = encode_key(OffsetCommitKey(G, TopicName("foo"), 1))
     text = b"\x00\x02hi"
@@ -250,9 +250,9 @@ def make_impatient_server(**changes: Any) -> VirtualServer:
 
 
 def test_a_transaction_that_nobody_ends_does_not_block_its_group_for_ever() -> None:
-    """Bug: whoever was let in once, without a member and without a transaction, stayed for ever.
+    """Bug: an offset accepted without a member and without a transaction stayed pending for ever.
 
-    The log is that of a coordinator that aborts it: the marker has the producer's next epoch.
+    The log looks as if a coordinator had aborted it: the marker has the producer's next epoch.
     """
     server = make_impatient_server()
     server.ask(server.commit_command("g", "", None, "foo", {0: 7}))
@@ -287,7 +287,7 @@ def test_restarts_put_the_end_of_a_transaction_off_by_a_minute_at_most() -> None
 
 
 def test_a_pause_of_the_process_is_not_the_silence_of_the_coordinator() -> None:
-    """Its marker may be waiting to be read: it is read before the transaction times out."""
+    """Its marker may be unread; it is read before the transaction times out."""
     server = make_impatient_server()
     server.ask(pend({0: 5}))
     server.advance(INTERVAL_MS)
@@ -308,7 +308,7 @@ def test_a_wall_clock_that_leaps_ends_no_transaction() -> None:
 
 
 def test_what_an_import_brought_open_waits_from_the_import_on() -> None:
-    """Its own time may be long ago; with the clock of the log kept it has only the grace."""
+    """Its own timestamp may be old; if the import keeps the log's clock it has only the grace."""
     for imported_at_ms, waits_ms in ((None, GRACE_MS), (0, TIMEOUT_MS)):
         server = make_impatient_server()
         server.ask(pend({0: 5}))
@@ -327,7 +327,7 @@ def test_what_an_import_brought_open_waits_from_the_import_on() -> None:
 
 
 def test_since_when_a_transaction_is_open_is_the_same_after_a_restart() -> None:
-    """Bug: of what was imported, whose first offset was deleted then, it was found anew."""
+    """Bug: for an imported one whose first offset was deleted since, it was computed anew."""
     server = make_impatient_server()
     for number in range(3):
         server.ask(pend({number: 5}))
@@ -429,7 +429,7 @@ def test_the_last_epoch_of_a_producer_cannot_be_raised() -> None:
 def test_a_commit_that_comes_after_the_timeout_is_refused(
     epoch: int, marker_epoch: int, version: int, restarts: bool
 ) -> None:
-    """Bug: with a marker of the next epoch (KIP-890) it was done, and the offsets were gone."""
+    """Bug: with a marker of the next epoch (KIP-890) it succeeded, and the offsets were lost."""
     server = make_impatient_server()
     server.ask(pend({0: 5}, epoch=epoch))
     server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
@@ -444,7 +444,7 @@ def test_a_commit_that_comes_after_the_timeout_is_refused(
 
 @pytest.mark.parametrize("marker_epoch", [0, 1])
 def test_an_abort_that_comes_after_the_timeout_is_done(marker_epoch: int) -> None:
-    """Bug: at the producer's epoch it was refused, and its coordinator aborted for ever."""
+    """Bug: at the producer's epoch it was refused, and its coordinator retried it for ever."""
     server = make_impatient_server()
     server.ask(pend({0: 5}))
     server.advance(TIMEOUT_MS + 2 * INTERVAL_MS)
@@ -485,7 +485,7 @@ H = GroupId("h")
 
 
 def test_a_stranger_fences_nobody_elses_producer() -> None:
-    """Bug: a commit in a group of its own raised the epoch of the producer for all groups."""
+    """Bug: a commit in a group of its own raised the producer's epoch for all groups."""
     server = make_server()
     assert error_name(server.ask(pend({0: 5}))) == "NONE"
     assert error_name(server.ask(pend({0: 1}, epoch=900, group=H))) == "NONE"

@@ -1,4 +1,4 @@
-"""What is too old or too much leaves the log, and the state does not change by it."""
+"""Trimming removes batches past the limits and does not change the state."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_batches(server: VirtualServer) -> list[Batch]:
 
 
 def check_fold(server: VirtualServer) -> None:
-    """``latest`` is what the log comes to."""
+    """``latest`` equals the fold of the log."""
     folded = PartitionFold()
     for batch in server.store.read_log(PARTITION):
         folded.apply(batch)
@@ -176,7 +176,7 @@ def test_an_imported_batch_counts_from_the_import() -> None:
 
 @pytest.mark.parametrize("is_in_grace", [True, False])
 def test_an_imported_batch_that_is_dated_ahead_keeps_no_other(is_in_grace: bool) -> None:
-    """Bug: a broker's clock was wrong for one commit: nothing was trimmed before that time came."""
+    """Bug: a broker's clock was wrong for one commit; nothing was trimmed until that time."""
     old_ms = START_WALL_MS - 2 * MINUTE_MS
     log = RawLog(MemoryLogStore(1))
     for number in range(5):
@@ -216,7 +216,7 @@ def test_large_batches_are_decoded_elsewhere() -> None:
 
 
 def test_who_is_behind_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: with three parts of four at rest trimming fell behind for good: 5 GiB an hour."""
+    """Bug: pausing three quarters of the time, trimming never caught up: 5 GiB an hour."""
     trimmed = []
     for share in (4, 0):
         # At 0 it is never behind.
@@ -239,7 +239,7 @@ def test_who_is_behind_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_is_behind_says_so_once_until_it_has_caught_up() -> None:
-    """Bug: about the bound a line came with each step."""
+    """Bug: close to the limit each step logged a line."""
     server = make_server(replace(BY_BYTES, log_history_bytes=1_000))
     trimming = server.runtime.parts.background._trimming
     said = []
@@ -296,7 +296,7 @@ def test_a_batch_that_is_damaged_is_left_and_the_server_goes_on() -> None:
 
 
 def test_a_partition_that_is_damaged_keeps_no_other_from_being_trimmed() -> None:
-    """Bug: nothing was trimmed any more, and no metric said so."""
+    """Bug: trimming stopped, and no metric showed it."""
     log = RawLog(MemoryLogStore(2))
     for partition in range(2):
         for number in range(3):

@@ -1,4 +1,4 @@
-"""What a group's own settings do to its targets: pins, weights, racks, and steps of moves."""
+"""How a group's configs affect its targets: pins, weights, racks, and steps of moves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Owned = dict[str, set[int]]
 
 
 class Group:
-    """Members that do at once what they are told, until nobody is told anything."""
+    """Members that follow each response at once, until nothing changes."""
 
     def __init__(self, server: VirtualServer) -> None:
         self.server = server
@@ -56,7 +56,7 @@ class Group:
         return {topic: set(partitions) for topic, partitions in found.items()}
 
     def settle(self, rounds: int = 100) -> None:
-        """Heartbeats in turn until a round changes nothing."""
+        """Send heartbeats in turn until a round changes nothing."""
         for _ in range(rounds):
             if sum(self._beat(member) for member in list(self.epochs)) == 0:
                 return
@@ -220,7 +220,7 @@ def test_racks_of_members_and_replicas_reach_the_assignor(server: VirtualServer)
 
 
 def set_racks(server: VirtualServer, name: str, racks: list[tuple[str, ...]]) -> None:
-    """As a catalogue would have it that knows them."""
+    """Set the racks, as a topic catalogue that knows them would."""
     state = server.runtime.parts.catalogue._state
     topic = replace(state.image.by_name[TopicName(name)], racks=tuple(racks))
     state.image = compute_image_with(state.image, topic)

@@ -1,4 +1,4 @@
-"""Assignors that are somebody else's: found, run within limits, and not believed."""
+"""Custom assignors: found, run within limits, and their results checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIMIT_MS = 500
 
 
 def assign_to_the_last(problem: Problem) -> object:
-    """Everything to the member that is last in the order."""
+    """Assign everything to the last member in order."""
     return np.full(problem.partitions, problem.members - 1)
 
 
@@ -53,7 +53,7 @@ def fail(problem: Problem) -> object:
 
 
 class CustomServer(VirtualServer):
-    """Its first assignor is ``mine``, which ``assign`` can be changed of."""
+    """Its first assignor is ``mine``, whose ``assign`` the test can change."""
 
     def __init__(self) -> None:
         self.assign: Callable[[Problem], object] = assign_uniform
@@ -150,7 +150,7 @@ def test_many_groups_wait_for_their_turn(server: CustomServer) -> None:
 
 
 async def test_one_that_never_ends_holds_nobody_up() -> None:
-    """In real threads: other groups get their targets, and a stop waits for nothing."""
+    """With real threads: other groups get their targets, and a stop waits for nothing."""
     release = threading.Event()
 
     def hang(problem: Problem) -> object:

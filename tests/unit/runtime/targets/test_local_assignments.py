@@ -1,4 +1,4 @@
-"""What is beside the log of assignors that members bring: all of a write survives, or nothing."""
+"""Side records of client-side assignors: a write survives whole or not at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def join(server: VirtualServer, name: str, *assignors: LocalAssignor) -> Pending
 
 
 def install(server: VirtualServer, name: str, epoch: int) -> Pending:
-    """Everything to that member, for the epoch that lacks an assignment."""
+    """Assign everything to that member, for the epoch that lacks an assignment."""
     answer = server.ask(PrepareAssignment(CALLER, G, MemberId(name), epoch))
     assert isinstance(answer, PrepareAssignmentResponse)
     everything = (TopicPartitions(server.topic("foo"), (0, 1)),)
@@ -99,7 +99,7 @@ def test_the_last_member_takes_all_of_it_with_it() -> None:
 
 
 def test_a_log_that_was_changed_without_its_side_records_leaves_nothing_to_be_told() -> None:
-    """Side records of members that are no more are not of those who come under their ids."""
+    """Side records of removed members do not apply to new members with their ids."""
     server = VirtualServer({"foo": 2})
     join(server, "a", MINE)
     server.settle()
@@ -128,7 +128,7 @@ def test_what_a_member_names_has_bounds(assignors: tuple[LocalAssignor, ...]) ->
 
 
 def test_a_stall_of_the_server_is_not_the_member_s_silence() -> None:
-    """What came while the process stood still is read before the time is held to be over."""
+    """What arrived during a stall is read before the time limit counts as over."""
     server = VirtualServer({"foo": 2}, settings=CoordinatorSettings(assignor_time_limit_ms=1_000))
     join(server, "a", MINE)
     server.settle()

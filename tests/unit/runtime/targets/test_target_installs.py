@@ -1,4 +1,4 @@
-"""Targets of large groups, which become records slice by slice and are in force at once."""
+"""Targets of large groups: their records are built in slices and installed at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
 
 
 def begin(server: VirtualServer, *names: str) -> None:
-    """All join at once: the target of all of them is being installed."""
+    """All members join at once, and their target is being installed."""
     topics = names or ("foo",)
     joins = [server.submit(server.join_command("g", name, topics)) for name in MEMBERS]
     for _ in range(100):
@@ -35,7 +35,7 @@ def begin(server: VirtualServer, *names: str) -> None:
 
 
 def given(server: VirtualServer) -> dict[str, int]:
-    """How many partitions the target gives to whom."""
+    """How many partitions the target gives to each member."""
     return {member.member_id: len(member.target or ()) for member in server.group("g").members()}
 
 
@@ -78,7 +78,7 @@ def test_a_member_that_leaves_between_slices_gets_nothing(server: VirtualServer)
 
 
 def test_numbers_that_are_given_back_between_slices_are_given_anew(server: VirtualServer) -> None:
-    """Of a topic that nobody has had since somebody left, and that all are about to get."""
+    """The topic has had no member since one left, and all members are about to get it."""
     server.join("g", "before", ["foo"])
     server.leave("g", "before")
     server.group("g")._look_at = 1_000
@@ -123,7 +123,7 @@ def test_a_stop_between_slices_installs_nothing(server: VirtualServer) -> None:
 def test_a_target_that_cannot_be_installed_is_asked_for_again(
     server: VirtualServer, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    """At once, or in one of its slices: the group is not left without a target for ever."""
+    """Whether it fails at once or in a slice, the group does not stay without a target."""
 
     def fail(*_: object) -> NoReturn:
         raise ZeroDivisionError("a bug")

@@ -1,4 +1,4 @@
-"""A large group rests after a target, until its members have followed or might have."""
+"""The rebalance cooldown of a large group lasts until its members have followed the target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OWNERS = ("m1", "m2")
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
-    """Two members share twenty partitions, which is a large group here, and a third has joined."""
+    """Two members share twenty partitions, a large group here, and a third has joined."""
     server = VirtualServer({"foo": PARTITIONS})
     for name in OWNERS:
         join(server, name)
@@ -34,7 +34,7 @@ def join(server: VirtualServer, name: str) -> None:
 
 
 def follow(server: VirtualServer) -> None:
-    """All give up what they are to give up, and then take what they are given."""
+    """All members revoke what they must, and then take what they are assigned."""
     for _ in range(3):
         for name in [member.member_id for member in server.group("g").members()]:
             follow_once(server, name)

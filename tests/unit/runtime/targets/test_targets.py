@@ -1,4 +1,4 @@
-"""When and where targets are computed, and what becomes of late ones and of failures."""
+"""When and where targets are computed, and how late ones and failures are handled."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_many_joins_of_one_flush_make_one_target() -> None:
 
 
 def test_a_budget_of_0_computes_every_target_in_the_thread() -> None:
-    """Bug: what took 0 ms was within a budget of 0, and so was the first one of a group."""
+    """Bug: a target that took 0 ms, and a group's first one, were within a budget of 0."""
     server = VirtualServer({"foo": 2}, settings=OUT_OF_LINE)
     server.scheduler.computing_ms = lambda: 100
     joined = server.join("g", "a", ["foo"])
@@ -97,7 +97,7 @@ def test_a_late_target_gives_nothing_to_who_has_left_or_unsubscribed() -> None:
 
 
 def test_what_a_late_target_gives_to_a_pattern_that_has_changed_since_is_given_to_others() -> None:
-    """Bug: the new pattern matched nothing, needed no epoch, and the partitions were nobody's."""
+    """Bug: the new expression matched nothing and bumped no epoch; the partitions had no owner."""
     server = VirtualServer({"foo": 6}, settings=OUT_OF_LINE)
     server.join("g", "b", ["foo"])
     joined = server.beat(replace(server.join_command("g", "a", []), subscribed_topic_regex="fo+"))
@@ -187,7 +187,7 @@ def test_an_assignor_that_fails_leaves_the_target_and_is_asked_again(
 
 
 async def test_a_target_that_comes_after_the_end_is_dropped() -> None:
-    """Bug: it was written into a closed store, and a clean stop ended as a failed write."""
+    """Bug: it was written to a closed store, and a clean stop ended as a failed write."""
     failures: list[BaseException] = []
     uniform = registry.ASSIGNORS["uniform"]
 

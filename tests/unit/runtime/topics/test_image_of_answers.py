@@ -1,4 +1,4 @@
-"""What an answer names is in the image that doors have when they get it."""
+"""Front ends have the topic image that a response refers to when they get it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOO = TopicName("foo")
 
 
 def test_a_join_of_the_flush_that_makes_its_topic_durable_has_names() -> None:
-    """Bug: the answer left before the image was exchanged; its partitions had no topic."""
+    """Bug: the response left before the new image was published; its partitions had no topic."""
     server = VirtualServer({"bar": 1})
     assigned: list[bool] = []
 

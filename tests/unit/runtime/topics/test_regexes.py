@@ -1,4 +1,4 @@
-"""When patterns are resolved, in whose rights, and what is kept from one time to the next."""
+"""When regular expressions are resolved, with whose permissions, and what is cached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTINGS = CoordinatorSettings(
 
 
 def describe(topic: str) -> Right:
-    """What a member must be allowed to see a topic."""
+    """The permission that a member needs to see a topic."""
     return Operation.DESCRIBE, ResourceType.TOPIC, topic
 
 
@@ -38,7 +38,7 @@ def break_down(asked: Question) -> bool:
 
 
 class RegexServer(VirtualServer):
-    """Counts the resolutions that run in the computing lane, each taking some time."""
+    """Counts the resolutions on the matching thread, each of which takes some time."""
 
     def __init__(self, rights: Rights | None = None, **topics: int) -> None:
         if rights is not None:
@@ -238,7 +238,7 @@ def test_matches_follow_the_topics_and_match_only_what_came(
 def test_matches_are_those_of_their_image_whoever_else_asks_meanwhile(
     steps: list[tuple[str, set[str]]], turns: list[int], keeps: int
 ) -> None:
-    """Slices of several groups are done in turns, each with the topics of when it began."""
+    """Slices of several groups alternate, each with the topics of its own start."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(regex_matches, "SLICE_STEPS", 1)
         patch.setattr(regex_matches, "KEPT_MAX_BYTES", keeps)
@@ -278,7 +278,7 @@ def test_matches_keep_no_more_bytes_than_they_may(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("pattern", ["fN", "|".join(["f.*f.*N"] * 20)])
 def test_programs_keep_no_more_bytes_than_they_may(pattern: str) -> None:
-    """As many as that, each of at most so many bytes; what is costly counts as more."""
+    """The cache holds a number of programs of limited size; a costly one counts as several."""
     caches = {
         regex_matching.SMALL_PROGRAM_MAX_BYTES: regex_matching._find_small,
         regex_matching.PROGRAM_MAX_BYTES: regex_matching._find_large,
@@ -320,7 +320,7 @@ def test_no_target_waits_for_patterns() -> None:
 
 
 def test_topics_that_come_one_after_another_are_written_less_and_less_often() -> None:
-    """Bug: all names were written for each topic that came, ten times a second."""
+    """Bug: all names were written for each new topic, ten times a second."""
     server = RegexServer(foo=1)
     server.say("a", ".*")
     server.advance(1_000)

@@ -1,4 +1,4 @@
-"""The offsets of a deleted topic go, all of them, and no others."""
+"""All offsets of a deleted topic are deleted, and no others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DELETE_FOO = DeleteTopic(INTERNAL, FOO)
 
 
 def stored(server: VirtualServer) -> dict[tuple[str, str, int], int]:
-    """All committed offsets that the store has."""
+    """All committed offsets in the store."""
     return {
         (group_id, offset.topic, offset.partition): offset.value.offset
         for number in range(server.store.partitions)
@@ -75,7 +75,7 @@ def test_a_deleted_topic_loses_its_offsets_and_others_keep_theirs() -> None:
 
 
 def test_an_offset_that_was_not_written_yet_when_its_topic_was_deleted_goes_too() -> None:
-    """Bug: the walk over the store came before the write, and the offset stayed for ever."""
+    """Bug: the walk read the store before the write, and the offset was never deleted."""
     server = busy_server()
     commit = server.submit(server.commit_command("g", "", None, "foo", {0: 5}))
     server.submit(DELETE_FOO)
@@ -85,7 +85,7 @@ def test_an_offset_that_was_not_written_yet_when_its_topic_was_deleted_goes_too(
 
 
 def test_an_offset_of_a_new_topic_of_the_same_name_that_was_not_written_yet_stays() -> None:
-    """Bug: its tombstone, made for what the store had, came after it in the log."""
+    """Bug: a tombstone for the old offset in the store followed the new one in the log."""
     server = VirtualServer({"foo": 2})
     server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
     server.scheduler.blocking_ms = lambda: 10
@@ -100,7 +100,7 @@ def test_an_offset_of_a_new_topic_of_the_same_name_that_was_not_written_yet_stay
 
 
 def test_a_group_with_an_offset_that_was_not_written_yet_is_not_taken_for_empty() -> None:
-    """Bug: a fetch then said -1 for a committed offset, until a restart."""
+    """Bug: a fetch then returned -1 for a committed offset, until a restart."""
     server = VirtualServer({"foo": 2, "bar": 2})
     server.ask(server.commit_command("g", "", None, "foo", {0: 5}))
     server.scheduler.blocking_ms = lambda: 10
@@ -132,7 +132,7 @@ def test_a_deletion_goes_on_after_a_crash() -> None:
 
 
 def commit_in_transaction(server: VirtualServer, producer: int, partition: int, ends: bool) -> None:
-    """An offset without a topic id, as transactions have them; committed where it ``ends``."""
+    """Commit an offset without a topic id, as transactions do; if it ``ends``, with a marker."""
     producer_id, group_id = ProducerId(producer), GroupId("g")
     offsets = (TopicOffsets(FOO, None, make_offset_columns([(partition, 9, -1, "")])),)
     server.ask(TxnOffsetCommit(CALLER, group_id, producer_id, 0, offsets))
@@ -166,12 +166,12 @@ def test_a_deletion_that_goes_on_after_a_crash_leaves_transactions_of_a_new_topi
 
 
 def pause_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The walk over all offsets does not get on."""
+    """Stop the walk over all offsets."""
     monkeypatch.setattr(TopicDeletion, "_delete", lambda self, walk: iter(()))
 
 
 def fetched(server: VirtualServer, *topics: TopicToFetch) -> dict[tuple[str, int], int]:
-    """What a fetch of these topics answers, of all where none is named."""
+    """The response to a fetch of these topics, or of all topics if none is named."""
     answer = server.ask(OffsetFetch(CALLER, GroupId("g"), topics or None))
     assert isinstance(answer, OffsetFetchResponse), repr(answer)
     return {
@@ -184,9 +184,9 @@ def fetched(server: VirtualServer, *topics: TopicToFetch) -> dict[tuple[str, int
 def test_a_topic_that_is_created_again_has_no_offset_of_the_deleted_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Bug: fetches by name gave the old topic's offset until the walk had come to it.
+    """Bug: fetches by name returned the old topic's offset until the walk had reached it.
 
-    A consumer of the new topic would begin there, and its records before that would be skipped.
+    A consumer of the new topic would start there and skip the records before it.
     """
     pause_deletions(monkeypatch)
     many = 2 * offset_reads.SLICE
@@ -228,9 +228,9 @@ def test_a_topic_that_is_created_again_has_no_offset_of_the_deleted_one(
 async def test_a_topic_that_is_created_again_ends_not_where_the_deleted_one_did(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Bug: where the ends of its partitions were lost, they were lifted to the old topic's offsets.
+    """Bug: lost partition ends were raised to the old topic's offsets.
 
-    What was committed for the new topic has to be below them.
+    Offsets committed for the new topic must be below its partition ends.
     """
     pause_deletions(monkeypatch)
     server = VirtualServer({"foo": 2, "bar": 1})
@@ -266,7 +266,7 @@ def test_an_offset_is_not_hidden_by_a_deletion_that_is_not_durable(
 def test_a_second_deletion_that_is_not_durable_hides_nothing_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Bug: with a topic created anew between the two, the first was taken for durable."""
+    """Bug: if the topic was created again in between, the first deletion counted as durable."""
     pause_deletions(monkeypatch)
     server = VirtualServer({"foo": 1})
     commit_in_transaction(server, 1, 0, ends=True)
@@ -285,7 +285,7 @@ def test_a_second_deletion_that_is_not_durable_hides_nothing_either(
 
 
 def put(server: VirtualServer, *values: OffsetCommitValue | LegacyOffsetCommitValue) -> None:
-    """Offsets of partitions from 0 on that another has written, as an import brings them."""
+    """Import offsets of partitions from 0 on, written by another cluster."""
     pairs = [
         (encode_key(OffsetCommitKey(GroupId("g"), FOO, partition)), encode_value(value))
         for partition, value in enumerate(values)
@@ -296,7 +296,7 @@ def put(server: VirtualServer, *values: OffsetCommitValue | LegacyOffsetCommitVa
 
 
 def test_offsets_of_an_imported_log_count_whatever_their_topic_ids() -> None:
-    """Trigger: the topic is created here, with an id of its own, or the log has no topic ids."""
+    """Trigger: the topic was created here with another id, or the log has no topic ids."""
     server = VirtualServer({"foo": 4})
     elsewhere = make_topic_id("elsewhere")
     put(
@@ -314,7 +314,7 @@ def test_offsets_of_an_imported_log_count_whatever_their_topic_ids() -> None:
 
 
 def commit_waiting(server: VirtualServer, producer: int, offset: int) -> None:
-    """Of partition 0, in a transaction that stays open."""
+    """Commit an offset of partition 0 in a transaction that stays open."""
     offsets = (TopicOffsets(FOO, None, make_offset_columns([(0, offset, -1, "")])),)
     answer = server.ask(TxnOffsetCommit(CALLER, GroupId("g"), ProducerId(producer), 0, offsets))
     assert isinstance(answer, OffsetCommitResponse)
@@ -322,7 +322,7 @@ def commit_waiting(server: VirtualServer, producer: int, offset: int) -> None:
 
 
 def mark(server: VirtualServer, producer: int, *, committed: bool) -> None:
-    """End the producer's transaction, and let the walk look again."""
+    """End the producer's transaction, and let the walk check again."""
     where = server.runtime.partition_of(GroupId("g"))
     marker = WriteTxnMarkers(CALLER, where, ProducerId(producer), 0, 0, committed=committed)
     assert error_name(server.ask(marker)) == "NONE"
@@ -330,7 +330,7 @@ def mark(server: VirtualServer, producer: int, *, committed: bool) -> None:
 
 
 def delete_and_create(server: VirtualServer, monkeypatch: pytest.MonkeyPatch, *new: int) -> None:
-    """The walk begins when the new topic has offsets: a committed one for 0, else a pending one."""
+    """Start the walk once the new topic has offsets: for 0 a committed one, else a pending one."""
     with monkeypatch.context() as patch:
         pause_deletions(patch)
         server.ask(DELETE_FOO)
@@ -353,7 +353,7 @@ def deletion_marks(server: VirtualServer) -> int:
 def test_the_tombstone_of_an_old_offset_waits_for_a_transaction_of_the_new_topic(
     monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
-    """Bug: it took what waited under the key, and an acknowledged commit was lost."""
+    """Bug: it removed the pending offset under the key, and an acknowledged commit was lost."""
     server = VirtualServer({"foo": 1})
     server.ask(server.commit_command("g", "", None, "foo", {0: 1_000_000}))
     delete_and_create(server, monkeypatch, 2)
@@ -370,7 +370,7 @@ def test_the_tombstone_of_an_old_offset_waits_for_a_transaction_of_the_new_topic
 def test_the_tombstone_of_an_old_pending_offset_leaves_a_committed_one_of_the_new_topic(
     monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
-    """Bug: it took what stood under the key."""
+    """Bug: it removed the committed offset under the key."""
     server = VirtualServer({"foo": 1})
     commit_waiting(server, 1, 1_000_000)
     delete_and_create(server, monkeypatch, 0)
@@ -418,7 +418,7 @@ def test_a_deletion_that_waits_for_a_marker_ends_when_the_transaction_times_out(
 
 
 def test_what_a_transaction_commits_in_the_millisecond_of_the_deletion_is_told_by_the_log() -> None:
-    """Bug: it has no topic id, and went with the old topic: the time cannot tell them apart."""
+    """Bug: without a topic id it went with the old topic; timestamps cannot tell them apart."""
     server = VirtualServer({"foo": 2})
     old = (TopicOffsets(FOO, None, make_offset_columns([(1, 5, -1, "")])),)
     new = (TopicOffsets(FOO, None, make_offset_columns([(0, 9, -1, "")])),)
@@ -435,7 +435,7 @@ def test_what_a_transaction_commits_in_the_millisecond_of_the_deletion_is_told_b
 
 
 def test_an_imported_offset_that_is_dated_ahead_goes_with_its_topic() -> None:
-    """Bug: an offset without a topic id, by a clock that was ahead, outlived its topic."""
+    """Bug: an offset without a topic id, dated in the future, outlived its topic."""
     server = VirtualServer({"foo": 2})
     ahead_ms = server.scheduler.wall_ms() + 60_000
     put(server, LegacyOffsetCommitValue(7, "", ahead_ms), OffsetCommitValue(8, -1, "", ahead_ms))
@@ -446,7 +446,7 @@ def test_an_imported_offset_that_is_dated_ahead_goes_with_its_topic() -> None:
 
 
 def test_a_topic_is_not_deleted_while_the_store_stalls() -> None:
-    """Where its log ends cannot be said."""
+    """The ends of its log partitions are unknown then."""
     server = busy_server()
     server.submit(server.commit_command("g", "", None, "foo", {0: 5}))
     write = server.store.write
@@ -464,7 +464,7 @@ def test_a_topic_is_not_deleted_while_the_store_stalls() -> None:
 
 
 def test_a_deletion_of_which_the_time_is_not_known_takes_what_has_no_topic_id() -> None:
-    """The mark of an earlier version."""
+    """The deletion marker is from an earlier version."""
     server = VirtualServer({"foo": 4})
     commit_in_transaction(server, 1, 0, ends=True)
     deletion = TopicDeletionValue(FOO, 0)
@@ -500,7 +500,7 @@ def test_more_offsets_than_one_slice_go() -> None:
 
 
 def test_what_waits_for_markers_is_walked_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: all that waited, of all log partitions, was read in one turn."""
+    """Bug: all pending offsets, of all log partitions, were read in one iteration."""
     monkeypatch.setattr(topic_deletion, "SLICE", 5)
     server = VirtualServer({"foo": 2, "bar": 50}, partitions=3)
     for number in range(4):
@@ -524,7 +524,7 @@ def test_what_waits_for_markers_is_walked_in_slices(monkeypatch: pytest.MonkeyPa
 
 
 def test_tombstones_refused_for_want_of_space_come_when_there_is_space() -> None:
-    """Bug: a refusal that was answered late was not counted, and the deletion was forgotten."""
+    """Bug: a refusal that came late was not counted, and the deletion was forgotten."""
     server = VirtualServer(
         {"foo": 2, "bar": 2}, settings=CoordinatorSettings(log_min_free_bytes=100)
     )
@@ -545,7 +545,7 @@ def test_tombstones_refused_for_want_of_space_come_when_there_is_space() -> None
 
 
 def test_topics_that_are_deleted_together_share_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bug: the offsets of all groups were walked over once for each of them."""
+    """Bug: the offsets of all groups were walked over once for each topic."""
     names = [f"t{number}" for number in range(20)]
     server = VirtualServer(dict.fromkeys(names, 1))
     for name in names:

@@ -1,4 +1,4 @@
-"""Very many groups of one topic, which changes."""
+"""A changed topic with very many subscribed groups."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ async def test_one_backup_at_a_time_and_the_store_stays_for_it(tmp_path: Path) -
     backups = StoreBackups(store, tmp_path / "store")
     waiting = asyncio.create_task(backups.create(tmp_path / "backup"))
     await asyncio.sleep(0)
-    with pytest.raises(BackupRefused, match="being made"):
+    with pytest.raises(BackupRefused, match="already in progress"):
         await backups.create(tmp_path / "other")
     waiting.cancel()
     await backups.wait()
