@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -21,11 +20,7 @@ from model.ids import TopicId
 from model.log.commit_records import OffsetColumns, OffsetCommits
 from model.log.records import OffsetCommitValue
 from storage.codec.batches import BODY_HEAD, LENGTH_OFFSET, MAGIC, PREFIX
-from storage.codec.hot import (
-    KEPT_LENGTH_MAX,
-    encode_offset_key_prefix,
-    encode_offset_value,
-)
+from storage.codec.hot import encode_offset_key_prefix, encode_offset_value
 from storage.codec.wire import INT32, encode_zigzag
 
 _VERSION: Final = 4
@@ -33,6 +28,8 @@ _NO_METADATA: Final = 1
 _NUMBERS: Final = "hqibq"
 """Version, offset, leader epoch, metadata length, commit timestamp."""
 _TOPIC_ID_TAG: Final = b"\x01\x00\x10"
+_VALUE: Final = struct.Struct(f">{_NUMBERS}19s")
+"""A value without metadata: the numbers, and the tagged topic id."""
 
 _DELTA_STARTS: Final = tuple(1 << 7 * size - 1 for size in range(1, 5))
 """The first offset deltas that take two, three, four and five bytes (an int32 takes no more)."""
@@ -61,15 +58,14 @@ class CommitEncoder:
     def __init__(self, group: str, topic: str, topic_id: TopicId) -> None:
         self._prefix = encode_offset_key_prefix(group, topic)
         self._tail = _TOPIC_ID_TAG + topic_id
-        value = struct.Struct(f">{_NUMBERS}{len(self._tail)}s")
-        self._pack_value = value.pack
+        self._pack_value = _VALUE.pack
         # Attributes, timestamp delta 0, offset delta 0, then the key up to its partition.
         self._key_length = encode_zigzag(len(self._prefix) + INT32.size)
         body = b"\x00\x00\x00" + self._key_length + self._prefix
-        self._value_size = value.size
-        self._value_length = encode_zigzag(value.size)
+        self._value_size = _VALUE.size
+        self._value_length = encode_zigzag(_VALUE.size)
         # The header count follows the value.
-        record_size = len(body) + INT32.size + len(self._value_length) + value.size + 1
+        record_size = len(body) + INT32.size + len(self._value_length) + _VALUE.size + 1
         self._head = encode_zigzag(record_size) + body
         batch = struct.Struct(
             f"{BODY_HEAD.format}{len(self._head)}si{len(self._value_length)}s"
@@ -78,7 +74,7 @@ class CommitEncoder:
         self._pack_body = batch.pack
         self._length = PREFIX.size + batch.size - LENGTH_OFFSET
         self._value_end = batch.size - 1
-        self._value_at = self._value_end - value.size
+        self._value_at = self._value_end - _VALUE.size
         self.size = PREFIX.size + batch.size
         """The size of a batch with one commit."""
 
@@ -91,33 +87,6 @@ class CommitEncoder:
         return self._pack_value(
             _VERSION, offset, leader_epoch, _NO_METADATA, commit_timestamp, self._tail
         )
-
-    def encode_pairs(
-        self, columns: OffsetColumns, commit_timestamp: int
-    ) -> Iterable[tuple[bytes, bytes]]:
-        """The record key and value of each row."""
-        keys = columns.keys or self.encode_keys(columns.partitions)
-        if columns.metadata:
-            return zip(keys, self._encode_with_metadata(columns, commit_timestamp), strict=True)
-        pack, timestamp, tail = self._pack_value, commit_timestamp, self._tail
-        rows = zip(keys, columns.offsets, columns.leader_epochs, strict=True)
-        return [
-            (key, pack(_VERSION, offset, leader_epoch, _NO_METADATA, timestamp, tail))
-            for key, offset, leader_epoch in rows
-        ]
-
-    def _encode_with_metadata(
-        self, columns: OffsetColumns, commit_timestamp: int
-    ) -> Iterable[bytes]:
-        topic_id = TopicId(self._tail[len(_TOPIC_ID_TAG) :])
-        for _, offset, leader_epoch, metadata in columns.rows():
-            value = encode_offset_value(
-                OffsetCommitValue(
-                    offset, leader_epoch, metadata, commit_timestamp, topic_id=topic_id
-                )
-            )
-            assert value is not None, "the value has no unknown tags"
-            yield value
 
     def encode_batch(
         self, base_offset: int, wall_ms: int, columns: OffsetColumns, commit_timestamp: int
@@ -187,11 +156,28 @@ def _as_bytes(column: NDArray[np.signedinteger], width: int) -> Bytes:
     return np.ascontiguousarray(column).view(np.uint8).reshape(-1, width)
 
 
-_find_encoder = lru_cache(maxsize=8_192)(CommitEncoder)
+def encode_commit_pairs(commits: OffsetCommits) -> Iterable[tuple[bytes, bytes]]:
+    """The record key and value of each row."""
+    columns, topic_id = commits.offsets, commits.topic_id
+    keys: Iterable[bytes] = columns.keys
+    if not columns.keys:
+        prefix = encode_offset_key_prefix(commits.group, commits.topic)
+        keys = [prefix + INT32.pack(partition) for partition in columns.partitions]
+    if columns.metadata:
+        return zip(keys, _encode_with_metadata(commits), strict=True)
+    pack, timestamp, tail = _VALUE.pack, commits.commit_timestamp, _TOPIC_ID_TAG + topic_id
+    rows = zip(keys, columns.offsets, columns.leader_epochs, strict=True)
+    return [
+        (key, pack(_VERSION, offset, leader_epoch, _NO_METADATA, timestamp, tail))
+        for key, offset, leader_epoch in rows
+    ]
 
 
-def find_commit_encoder(commits: OffsetCommits) -> CommitEncoder:
-    """The encoder for this group and topic; cached."""
-    if len(commits.group) + len(commits.topic) <= KEPT_LENGTH_MAX:
-        return _find_encoder(commits.group, commits.topic, commits.topic_id)
-    return CommitEncoder(commits.group, commits.topic, commits.topic_id)
+def _encode_with_metadata(commits: OffsetCommits) -> Iterable[bytes]:
+    timestamp, topic_id = commits.commit_timestamp, commits.topic_id
+    for _, offset, leader_epoch, metadata in commits.offsets.rows():
+        value = encode_offset_value(
+            OffsetCommitValue(offset, leader_epoch, metadata, timestamp, topic_id=topic_id)
+        )
+        assert value is not None, "the value has no unknown tags"
+        yield value

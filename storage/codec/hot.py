@@ -32,7 +32,7 @@ _GROUP_TIMEOUTS = struct.Struct(">ii")
 _TOPIC_ID_TAG = b"\x01\x00\x10"
 _COMPACT_EMPTY = 1
 _ONE_BYTE = 0x7F
-KEPT_LENGTH_MAX = 512
+_KEPT_LENGTH_MAX = 512
 """Prefixes longer than this are not cached: a group id may have 32,767 bytes."""
 _ONE_BYTE_EPOCHS = 0x7F // 4
 _ASSIGNED_FIXED = 21
@@ -41,7 +41,7 @@ _ASSIGNED_FIXED = 21
 
 def encode_offset_key_prefix(group: str, topic: str) -> bytes:
     """The common prefix of the keys of a group's offsets in a topic; the partition follows it."""
-    if len(group) + len(topic) > KEPT_LENGTH_MAX:
+    if len(group) + len(topic) > _KEPT_LENGTH_MAX:
         return _encode_offset_key_prefix(group, topic)
     return _find_offset_key_prefix(group, topic)
 

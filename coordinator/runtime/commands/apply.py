@@ -37,6 +37,7 @@ from model.commands import ConsumerGroupHeartbeat, DeletionCommand
 from model.ids import GroupId
 from model.log.commit_records import OffsetCommits
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
+from storage.codec.commit_encoder import CommitEncoder
 
 
 class Apply:
@@ -95,6 +96,7 @@ class Apply:
         session: ArmClassicDeadline | None,
         commit: OffsetCommits,
         release: Release,
+        encoder: CommitEncoder,
     ) -> None:
         """Apply a commit made with a ticket; its records are built when they are written."""
         try:
@@ -102,7 +104,7 @@ class Apply:
                 self._effects.carry_out(session)
             replay_commits(shard, commit)
             self._durability.note_offsets(commit.group, self._writer.generation)
-            self._writer.append_commit((shard.partition, commit, release))
+            self._writer.append_commit((shard.partition, commit, release, encoder))
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, commit)
 

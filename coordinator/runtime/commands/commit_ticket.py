@@ -71,7 +71,7 @@ class CommitTicket:
         commits = OffsetCommits(
             grant.group_id, topic.name, topic.topic_id, room.clock.wall_ms(), offsets
         )
-        room.apply.repeated_commit(self._shard, grant.session, commits, release)
+        room.apply.repeated_commit(self._shard, grant.session, commits, release, self._encoder)
         if offsets.keys:
             room.writer.write_if_full()
         return True

@@ -15,6 +15,7 @@ from model.log.commit_records import OffsetCommits
 from model.log.records import Record, RecordKey
 from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionRecord
+from storage.codec.commit_encoder import CommitEncoder
 
 Waited: TypeAlias = Mapping[RecordKey, Collection[ProducerId]]
 
@@ -43,17 +44,8 @@ class Entry(NamedTuple):
     waiting: int = 0
 
 
-CommitEntry: TypeAlias = tuple[LogPartition, OffsetCommits, Release]
-"""Offsets committed with a ticket, and the callback for when they are durable."""
-
-
-def find_lone_commit(entry: Entry | CommitEntry) -> OffsetCommits | None:
-    """The offsets of an entry that is nothing but one commit to one topic."""
-    if not isinstance(entry, Entry):
-        return entry[1]
-    if len(entry.commits) != 1 or entry.records or entry.blocks or entry.transaction is not None:
-        return None
-    return entry.commits[0]
+CommitEntry: TypeAlias = tuple[LogPartition, OffsetCommits, Release, CommitEncoder]
+"""Offsets committed with a ticket, the callback for when they are durable, the ticket's encoder."""
 
 
 def make_entry(

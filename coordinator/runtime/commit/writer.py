@@ -18,7 +18,6 @@ from coordinator.runtime.commit.entries import (
     CommitEntry,
     Entry,
     encode_entry,
-    find_lone_commit,
 )
 from coordinator.runtime.commit.gathering import Gathering
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder, encode_lone_commit
@@ -261,10 +260,10 @@ class Writer:
         self, partition: LogPartition, entry: Entry | CommitEntry, wall_ms: int
     ) -> Sequence[PartitionAppend]:
         """Encode the only entry of a partition in this write."""
-        commits = find_lone_commit(entry)
-        if commits is not None:
+        if not isinstance(entry, Entry):
+            _, commits, _, encoder = entry
             first = self._store.next_offset(partition)
-            append = encode_lone_commit(partition, first, commits, wall_ms)
+            append = encode_lone_commit(partition, first, commits, wall_ms, encoder)
             if append is not None:
                 return (append,)
         return self._begin_partition(partition, entry, wall_ms).finish()

@@ -171,10 +171,7 @@ def check_commit_read(version: int, body: bytes) -> None:
         (
             topic.name,
             topic.topic_id,
-            [
-                (row.partition, row.offset, row.leader_epoch, row.metadata)
-                for row in topic.partitions
-            ],
+            list(topic.offsets.rows()),
         )
         for topic in ours.topics
     ] == [

@@ -118,11 +118,7 @@ def test_commit() -> None:
         assert command.by_consumer_protocol
         [topic] = command.topics
         assert (topic.name, topic.topic_id) == ("t", None)
-        assert [(row.offset, row.leader_epoch, row.metadata) for row in topic.partitions] == [
-            (-1, None, ""),
-            (-1, 0, ""),
-            (-1, 7, "m"),
-        ]
+        assert list(topic.offsets.rows()) == [(0, -1, -1, ""), (1, -1, 0, ""), (2, -1, 7, "m")]
 
 
 def test_commit_of_old_versions() -> None:

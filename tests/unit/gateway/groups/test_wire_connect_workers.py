@@ -13,8 +13,8 @@ from typing import Any
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from tests.support.wire import fields
 from tests.support.wire.connection import Connection
-from tests.unit.gateway import wire_rig
 from tests.unit.gateway.wire_rig import Rig, run_rig
 
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, CONSUMER_HEARTBEAT = 11, 12, 13, 14, 15, 68
@@ -215,7 +215,7 @@ async def test_others_are_kept_out_of_a_group_of_workers() -> None:
         assert (await other.join(EAGER)).error_code == refused
         assert (await other.join(protocol_type="consumer")).error_code == refused
         async with await rig.connect() as client:
-            joined = wire_rig.join("workers", "m", ("orders",))
+            joined = fields.join("workers", "m", ("orders",))
             answer = await client.ask(CONSUMER_HEARTBEAT, 1, **joined)
         assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
         assert await first.beat() == ErrorCode.NONE
