@@ -2,82 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cli.settings.room_fields import of_room
-from cli.settings.setting import Kind, Scope
+from cli.settings.setting import Kind, Scope, Setting
 from model.configs.coordinator_settings import TRANSACTIONAL_COMMITS
+from model.configs.group_configs import (
+    ASSIGNMENT_INTERVAL,
+    GROUP_CONFIGS,
+    HEARTBEAT_INTERVAL,
+    MAX_SIZE,
+    OFFSETS_RETENTION,
+    SESSION_TIMEOUT,
+)
 from model.configs.migration_policy import MIGRATION_POLICIES
 from muster.assignors.names import BUILT_IN_ASSIGNORS
 
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 
+
+def _bounded(name: str, what: str, doc: str, *, is_kafka: bool = False) -> Iterator[Setting]:
+    """The default of a group config and its bounds: three settings, named by the config."""
+    config = GROUP_CONFIGS[name]
+    assert config.setting is not None
+    assert config.lower is not None
+    assert config.upper is not None
+    for setting, text in (
+        (config.setting, doc),
+        (config.lower.setting, f"The least {what} permitted."),
+        (config.upper.setting, f"The greatest {what} permitted."),
+    ):
+        yield of_room(
+            setting, Kind.INT, Scope.GROUP, text, minimum=config.minimum, is_kafka=is_kafka
+        )
+
+
 GROUP_SETTINGS = (
-    of_room(
-        "group.consumer.session.timeout.ms",
-        Kind.INT,
-        Scope.GROUP,
+    *_bounded(
+        SESSION_TIMEOUT,
+        "session timeout",
         "How long a member is kept without a sign of life.",
-        minimum=1,
         is_kafka=True,
     ),
-    of_room(
-        "group.consumer.min.session.timeout.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The least session timeout permitted.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_room(
-        "group.consumer.max.session.timeout.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The greatest session timeout permitted.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_room(
-        "group.consumer.heartbeat.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
+    *_bounded(
+        HEARTBEAT_INTERVAL,
+        "heartbeat interval",
         "How often members are told to send a heartbeat.",
-        minimum=1,
         is_kafka=True,
     ),
-    of_room(
-        "group.consumer.min.heartbeat.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The least heartbeat interval permitted.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_room(
-        "group.consumer.max.heartbeat.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The greatest heartbeat interval permitted.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_room(
-        "group.consumer.assignment.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
+    *_bounded(
+        ASSIGNMENT_INTERVAL,
+        "assignment interval",
         "The least time between two target assignments of a group. Kafka's default is 1000.",
-        is_kafka=True,
-    ),
-    of_room(
-        "group.consumer.min.assignment.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The least assignment interval permitted.",
-        is_kafka=True,
-    ),
-    of_room(
-        "group.consumer.max.assignment.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The greatest assignment interval permitted.",
         is_kafka=True,
     ),
     of_room(
@@ -85,7 +61,7 @@ GROUP_SETTINGS = (
         Kind.INT,
         Scope.GROUP,
         "Members that a group may have.",
-        minimum=1,
+        minimum=GROUP_CONFIGS[MAX_SIZE].minimum,
         is_kafka=True,
     ),
     of_room(
@@ -232,7 +208,7 @@ GROUP_SETTINGS = (
         Scope.GROUP,
         "How long an offset is kept: of a consumer group or a simple one since it was committed, "
         "unless a member subscribes to its topic; of a classic group since the group is empty.",
-        minimum=1,
+        minimum=GROUP_CONFIGS[OFFSETS_RETENTION].minimum,
         is_kafka=True,
     ),
     of_room(
