@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from cli.settings.setting import Address, Value
+from model.configs.group_configs import SERVED_CONFIGS
 
-_BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+_BOUNDED = tuple(
+    (config.setting, config.lower.setting, config.upper.setting)
+    for config in SERVED_CONFIGS
+    if config.setting and config.lower and config.upper
+)
+"""Settings with their lower and upper bounds, which are settings too."""
+
 _SESSION = "group.consumer.session.timeout.ms"
 _HEARTBEAT = "group.consumer.heartbeat.interval.ms"
 _LOOPBACK = ("localhost", "::1")
@@ -27,10 +34,9 @@ def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> di
     session = _number(values, _SESSION)
     if _SESSION in chosen and _HEARTBEAT not in chosen:
         found[_HEARTBEAT] = min(_number(values, _HEARTBEAT), max(session // 3, 1))
-    for ending in _BOUNDED:
-        value = _number(found, f"group.consumer.{ending}")
-        for edge, compute in (("min", min), ("max", max)):
-            bound = f"group.consumer.{edge}.{ending}"
+    for name, lower, upper in _BOUNDED:
+        value = _number(found, name)
+        for bound, compute in ((lower, min), (upper, max)):
             if bound not in chosen:
                 found[bound] = compute(_number(found, bound), value)
     return {name: value for name, value in found.items() if value != values[name]}
@@ -43,9 +49,7 @@ def is_loopback(host: str) -> bool:
 
 def _check_bounds(values: Mapping[str, Value]) -> list[str]:
     mistakes = []
-    for ending in _BOUNDED:
-        name = f"group.consumer.{ending}"
-        lower, upper = f"group.consumer.min.{ending}", f"group.consumer.max.{ending}"
+    for name, lower, upper in _BOUNDED:
         value, minimum, maximum = (_number(values, key) for key in (name, lower, upper))
         if minimum > maximum:
             mistakes.append(f"{lower} ({minimum}) is above {upper} ({maximum})")

@@ -2,82 +2,58 @@
 
 from __future__ import annotations
 
-from cli.settings.setting import Kind, Scope
+from collections.abc import Iterator
+
+from cli.settings.setting import Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
 from model.configs.coordinator_settings import TRANSACTIONAL_COMMITS
+from model.configs.group_configs import (
+    ASSIGNMENT_INTERVAL,
+    GROUP_CONFIGS,
+    HEARTBEAT_INTERVAL,
+    MAX_SIZE,
+    OFFSETS_RETENTION,
+    SESSION_TIMEOUT,
+)
 from model.configs.migration_policy import MIGRATION_POLICIES
 from muster.assignors.names import BUILT_IN_ASSIGNORS
 
 _KAFKA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 
+
+def _bounded(name: str, what: str, doc: str, *, is_kafka: bool = False) -> Iterator[Setting]:
+    """The default of a group config and its bounds: three settings, named by the config."""
+    config = GROUP_CONFIGS[name]
+    assert config.setting is not None
+    assert config.lower is not None
+    assert config.upper is not None
+    for setting, text in (
+        (config.setting, doc),
+        (config.lower.setting, f"The minimum {what}."),
+        (config.upper.setting, f"The maximum {what}."),
+    ):
+        yield of_field(
+            setting, Kind.INT, Scope.GROUP, text, minimum=config.minimum, is_kafka=is_kafka
+        )
+
+
 GROUP_SETTINGS = (
-    of_field(
-        "group.consumer.session.timeout.ms",
-        Kind.INT,
-        Scope.GROUP,
+    *_bounded(
+        SESSION_TIMEOUT,
+        "session timeout",
         "How long a member may send no heartbeat before it is removed from the group.",
-        minimum=1,
         is_kafka=True,
     ),
-    of_field(
-        "group.consumer.min.session.timeout.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The minimum session timeout.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_field(
-        "group.consumer.max.session.timeout.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The maximum session timeout.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_field(
-        "group.consumer.heartbeat.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
+    *_bounded(
+        HEARTBEAT_INTERVAL,
+        "heartbeat interval",
         "The heartbeat interval that the server gives to members.",
-        minimum=1,
         is_kafka=True,
     ),
-    of_field(
-        "group.consumer.min.heartbeat.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The minimum heartbeat interval.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_field(
-        "group.consumer.max.heartbeat.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The maximum heartbeat interval.",
-        minimum=1,
-        is_kafka=True,
-    ),
-    of_field(
-        "group.consumer.assignment.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
+    *_bounded(
+        ASSIGNMENT_INTERVAL,
+        "assignment interval",
         "The minimum time between two target assignments of a group. Kafka's default is 1000.",
-        is_kafka=True,
-    ),
-    of_field(
-        "group.consumer.min.assignment.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The minimum assignment interval.",
-        is_kafka=True,
-    ),
-    of_field(
-        "group.consumer.max.assignment.interval.ms",
-        Kind.INT,
-        Scope.GROUP,
-        "The maximum assignment interval.",
         is_kafka=True,
     ),
     of_field(
@@ -85,7 +61,7 @@ GROUP_SETTINGS = (
         Kind.INT,
         Scope.GROUP,
         "The maximum number of members in a consumer group.",
-        minimum=1,
+        minimum=GROUP_CONFIGS[MAX_SIZE].minimum,
         is_kafka=True,
     ),
     of_field(
@@ -239,7 +215,7 @@ GROUP_SETTINGS = (
         "How long a committed offset is retained. In a consumer group, and in a group that only "
         "commits offsets, it counts from the commit, and an offset is not deleted while a member "
         "subscribes to its topic. In a classic group it counts from when the group became empty.",
-        minimum=1,
+        minimum=GROUP_CONFIGS[OFFSETS_RETENTION].minimum,
         is_kafka=True,
     ),
     of_field(

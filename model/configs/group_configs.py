@@ -80,7 +80,12 @@ def _bounded(
 
 def find_server_value(settings: CoordinatorSettings, setting: str) -> object | None:
     """The server's value of a setting; ``None`` if this server has no such setting."""
-    return getattr(settings, setting.replace(".", "_"), None)
+    return getattr(settings, compute_field_name(setting), None)
+
+
+def compute_field_name(setting: str) -> str:
+    """The field of ``CoordinatorSettings`` that holds a setting of the server."""
+    return setting.replace(".", "_")
 
 
 def _served(name: str, setting: str, documentation: str, **rest: Any) -> GroupConfig:
@@ -254,6 +259,13 @@ GROUP_CONFIGS: Final[Mapping[str, GroupConfig]] = MappingProxyType(
     {config.name: config for config in _ALL}
 )
 """All group configs by name."""
+
+SERVED_CONFIGS: Final = tuple(
+    config
+    for config in _ALL
+    if config.setting is not None and find_server_value(_SERVER, config.setting) is not None
+)
+"""The configs whose default is a setting of this server, which the coordinator obeys."""
 
 SESSION_RULES: Final = tuple(
     (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")

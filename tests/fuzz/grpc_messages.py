@@ -10,6 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from muster.assignors.names import BUILT_IN_ASSIGNORS
 from tests.fuzz.pool import EXTREMES, PATTERNS, STRINGS, TOPICS, Pool
 from tests.fuzz.records import ASSIGNMENTS, SUBSCRIPTIONS
 from tests.fuzz.wire_bytes import varint
@@ -47,7 +48,7 @@ _BY_NAME: dict[str, Callable[[Pool], Any]] = {
     "topic_id": lambda pool: pool.mostly(b"", pool.topic_id(), b"x" * 15, b"x" * 17, chance=0.6),
     "subscribed_topic_names": lambda pool: pool.pick(*TOPICS[:5]),
     "subscribed_topic_regex": lambda pool: pool.mostly("", *PATTERNS, chance=0.6),
-    "server_assignor": lambda pool: pool.mostly("", "uniform", "range", "rack", "weighted", "?"),
+    "server_assignor": lambda pool: pool.mostly("", *BUILT_IN_ASSIGNORS, "?"),
     "partition": lambda pool: pool.mostly(pool.rng.randrange(12), -1, 12, 2**31 - 1),
     "partitions": lambda pool: pool.mostly(pool.rng.randrange(12), -1, 12, 2**31 - 1),
     "offset": lambda pool: pool.mostly(pool.rng.randrange(100), -1, -2, 2**63 - 1),

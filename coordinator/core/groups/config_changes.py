@@ -9,30 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from coordinator.core.state.outcome import ApplyGroupSettings, Outcome
 from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.configs.assignor_configs import AssignorConfigs, Weight, parse_pins, parse_weights
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.group_configs import (
-    ASSIGNMENT_INTERVAL,
     ASSIGNORS,
     CO_PARTITION,
     GROUP_CONFIGS,
-    HEARTBEAT_INTERVAL,
     INT_MAX,
-    MAX_SIZE,
-    MIGRATION_POLICY,
     MOVE_BUDGET,
-    OFFSETS_RETENTION,
     PINS,
+    SERVED_CONFIGS,
     SESSION_RULES,
-    SESSION_TIMEOUT,
     SKEW_LIMIT,
     WEIGHTS,
     Bound,
     ConfigType,
     GroupConfig,
+    compute_field_name,
     find_server_value,
 )
 from model.errors import InvalidConfig, InvalidRequest
@@ -252,22 +249,22 @@ def compute_group_settings(settings: CoordinatorSettings, own: OwnConfigs) -> Co
     if not own:
         return settings
 
-    def number(name: str) -> int:
-        return int(compute_value(settings, own, GROUP_CONFIGS[name]))
+    changed: dict[str, Any] = {
+        compute_field_name(config.setting): _compute_served(settings, own, config)
+        for config in SERVED_CONFIGS
+        if config.setting is not None
+    }
+    return replace(settings, **changed, assignor_configs=_compute_assignor_configs(settings, own))
 
-    return replace(
-        settings,
-        group_consumer_session_timeout_ms=number(SESSION_TIMEOUT),
-        group_consumer_heartbeat_interval_ms=number(HEARTBEAT_INTERVAL),
-        group_consumer_assignment_interval_ms=number(ASSIGNMENT_INTERVAL),
-        group_consumer_assignors=_compute_assignors(settings, own),
-        group_consumer_max_size=number(MAX_SIZE),
-        group_consumer_migration_policy=compute_value(
-            settings, own, GROUP_CONFIGS[MIGRATION_POLICY]
-        ),
-        offsets_retention_minutes=number(OFFSETS_RETENTION),
-        assignor_configs=_compute_assignor_configs(settings, own),
-    )
+
+def _compute_served(
+    settings: CoordinatorSettings, own: OwnConfigs, config: GroupConfig
+) -> int | str | tuple[str, ...]:
+    """The value in force, as the server's setting of the same meaning holds it."""
+    if config.name == ASSIGNORS:
+        return _compute_assignors(settings, own)
+    text = compute_value(settings, own, config)
+    return int(text) if config.config_type is ConfigType.INT else text
 
 
 def _compute_assignors(settings: CoordinatorSettings, own: OwnConfigs) -> tuple[str, ...]:

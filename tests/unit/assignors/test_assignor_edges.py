@@ -33,8 +33,7 @@ each_assignor = pytest.mark.parametrize(
 Assign = Callable[[Problem], Members]
 
 
-def test_the_registry_knows_all_of_them() -> None:
-    assert list(ASSIGNORS) == ["uniform", "range", "rack", "weighted"]
+def test_the_registry_has_each_by_its_name() -> None:
     assert all(name == assignor.name for name, assignor in ASSIGNORS.items())
 
 

@@ -182,7 +182,7 @@ def check_commit_read(version: int, body: bytes) -> None:
                 (
                     row.partition_index,
                     row.committed_offset,
-                    none_if_negative(getattr(row, "committed_leader_epoch", -1)),
+                    max(-1, getattr(row, "committed_leader_epoch", -1)),
                     row.committed_metadata or "",
                 )
                 for row in topic.partitions

@@ -21,6 +21,7 @@ from model.errors import InvalidConfig
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.responses import Done
 from model.topics import compute_image_with
+from muster.assignors.names import BUILT_IN_ASSIGNORS
 from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, VirtualServer
 
 G = "g"
@@ -272,7 +273,7 @@ def test_the_order_of_arrival_plays_no_part() -> None:
         ({MOVE_BUDGET: "0"}, "Value must be at least 1"),
         ({SKEW_LIMIT: "101"}, "Value must be no more than 100"),
         ({CO_PARTITION: "maybe"}, "either true or false"),
-        ({ASSIGNORS: "mine"}, "String must be one of: uniform, range, rack, weighted"),
+        ({ASSIGNORS: "mine"}, f"String must be one of: {', '.join(BUILT_IN_ASSIGNORS)}"),
     ],
 )
 def test_bad_settings_are_refused(
