@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 
 import structlog
 
@@ -136,6 +136,14 @@ class VirtualServer:
     def advance(self, duration_ms: int) -> None:
         """All turns of the next so many milliseconds."""
         self.scheduler.run_for(duration_ms)
+
+    def step_until(self, condition: Callable[[], bool]) -> None:
+        """Turn by turn, as few as it takes."""
+        for _ in range(1_000):
+            if condition():
+                return
+            self.scheduler.step()
+        raise AssertionError("it never is")
 
     # -------------------------------------------------------------------------------- commands
 
