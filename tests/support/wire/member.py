@@ -1,4 +1,7 @@
-"""A member of KIP-848 as a real client behaves, many of which one process can hold."""
+"""A member of KIP-848 on Kafka's wire: what it says and hears, and a whole one as a real client is.
+
+One process can hold many.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,44 @@ def assignment_of(response: Any) -> Partitions | None:
     return {topic.topic_id: tuple(topic.partitions) for topic in rows}
 
 
-class WireMember:
+class WireState:
+    """What a member believes, as the fields of heartbeats say it. It has no connection."""
+
+    def __init__(self, group_id: str, topics: tuple[str, ...], member_id: str) -> None:
+        self.group_id = group_id
+        self.topics = topics
+        self.member_id = member_id
+        self.member_epoch = 0
+        self.owned: Partitions = {}
+
+    def compose_full(self, **said: Any) -> dict[str, Any]:
+        """All that there is to say: a join at epoch 0."""
+        state = {"member_epoch": self.member_epoch, "topic_partitions": self.owned_rows()}
+        return fields.join(self.group_id, self.member_id, self.topics, **state, **said)
+
+    def compose_partial(self, **said: Any) -> dict[str, Any]:
+        """That it is there, and what is ``said``."""
+        return fields.beat(self.group_id, self.member_id, self.member_epoch, **said)
+
+    def compose_leave(self) -> dict[str, Any]:
+        return fields.beat(self.group_id, self.member_id, -1)
+
+    def owned_rows(self) -> list[dict[str, Any]]:
+        """What it owns, as a request says it."""
+        return [{"topic_id": key, "partitions": value} for key, value in self.owned.items()]
+
+    def hear(self, response: Any) -> Partitions | None:
+        """Take over the epoch; what it is told to own, if the answer says so."""
+        assert not response.error_code, response
+        self.member_epoch = response.member_epoch
+        return assignment_of(response)
+
+    def forget(self) -> None:
+        """It is no member any more: all is lost."""
+        self.member_epoch, self.owned = 0, {}
+
+
+class WireMember(WireState):
     """A member of KIP-848 on a connection of its own, as a real client behaves.
 
     Heartbeats at the interval that it was told, counted from the send; gives up at once what it
@@ -35,12 +75,8 @@ class WireMember:
     """
 
     def __init__(self, address: tuple[str, int], group_id: str, topic: str) -> None:
+        super().__init__(group_id, (topic,), str(uuid.uuid4()))
         self._address = address
-        self.group_id = group_id
-        self.topic = topic
-        self.member_id = str(uuid.uuid4())
-        self.member_epoch = 0
-        self.owned: Partitions = {}
         self.heartbeats = 0
         self.errors: list[int] = []
 
@@ -59,19 +95,23 @@ class WireMember:
         full = True
         while True:
             sent_at = loop.time()
-            response = await client.ask(HEARTBEAT, 1, **self._compute_fields(full))
+            says_all = full or self.member_epoch == 0
+            said = (
+                self.compose_full(rebalance_timeout=30_000) if says_all else self.compose_partial()
+            )
+            response = await client.ask(HEARTBEAT, 1, **said)
             error = response.error_code
             if error in _TRY_AGAIN:
                 await asyncio.sleep(0.05)
                 continue
             if error:
                 self.errors.append(error)
-                self.member_epoch, self.owned, full = 0, {}, True
+                self.forget()
+                full = True
                 await asyncio.sleep(0.05)
                 continue
             self.heartbeats += 1
-            self.member_epoch = response.member_epoch
-            assignment = assignment_of(response)
+            assignment = self.hear(response)
             full = False
             while assignment is not None and assignment != self.owned:
                 self.owned = assignment
@@ -81,28 +121,12 @@ class WireMember:
 
     async def _acknowledge(self, client: Connection) -> Partitions | None:
         """Say what is owned now; the next assignment, if the answer has one."""
-        request = fields.beat(
-            self.group_id, self.member_id, self.member_epoch, topic_partitions=self._owned_rows()
-        )
+        request = self.compose_partial(topic_partitions=self.owned_rows())
         response = await client.ask(HEARTBEAT, 1, **request)
         if response.error_code:
             self.errors.append(response.error_code)
             return None
-        self.member_epoch = response.member_epoch
-        return assignment_of(response)
-
-    def _compute_fields(self, full: bool) -> dict[str, Any]:
-        if full or self.member_epoch == 0:
-            said = {
-                "member_epoch": self.member_epoch,
-                "rebalance_timeout": 30_000,
-                "topic_partitions": self._owned_rows(),
-            }
-            return fields.join(self.group_id, self.member_id, (self.topic,)) | said
-        return fields.beat(self.group_id, self.member_id, self.member_epoch)
-
-    def _owned_rows(self) -> list[dict[str, Any]]:
-        return [{"topic_id": key, "partitions": value} for key, value in self.owned.items()]
+        return self.hear(response)
 
 
 async def connect(address: tuple[str, int]) -> Connection:
