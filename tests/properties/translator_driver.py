@@ -40,7 +40,7 @@ from model.responses import (
     SyncGroupResponse,
 )
 from muster.assignors import embedded
-from tests.properties.core_driver import CALLER, CoreDriver, G
+from tests.support.core_driver import CALLER, CoreDriver, G
 from tests.support.invariants import check_group
 from tests.support.shadow import Place, describe_shadow, describe_shards
 

@@ -18,9 +18,9 @@ from storage.log_store import LatestEntry, LogStore, StoreCorrupt, read_batch_ra
 from tests.golden.kafka_log import load_store
 from tests.support.batches import decode_batches
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.golden import segments
+from tests.support.storage.raw_log import RawLog
 from tests.support.trimming import trim_once
-from tests.unit.storage.golden import segments
-from tests.unit.storage.raw_log import RawLog
 
 BASE_OFFSET = slice(0, 8)
 LENGTH = slice(8, 12)

@@ -14,8 +14,8 @@ from storage.log.compression import decompress
 from storage.log.fold import PartitionFold
 from storage.log_store import pack_latest
 from tests.properties.storage.test_fold import LOGS, Write, encode, lay_out
-from tests.unit.storage.commit_log import MIXED, make_commit_log
-from tests.unit.storage.golden import segments
+from tests.support.storage.commit_log import MIXED, make_commit_log
+from tests.support.storage.golden import segments
 
 
 def fold_blocks(

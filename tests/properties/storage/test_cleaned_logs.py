@@ -15,7 +15,7 @@ from storage.verify.partition import PartitionCheck
 from tests.properties.storage.log_cleaner import clean
 from tests.properties.storage.test_block_fold import fold_batches, fold_blocks
 from tests.properties.storage.test_fold import LEGACY, LOGS, Write, encode, lay_out
-from tests.unit.storage.golden import segments
+from tests.support.storage.golden import segments
 
 law = settings(max_examples=150)
 DAY_MS = 86_400_000

@@ -13,7 +13,7 @@ from storage.codec.batch_encoding import encode_marker, reencode_batch
 from storage.codec.batches import Batch, BatchRecord
 from storage.log.fold import PartitionFold
 from storage.log_store import compute_latest_key
-from tests.unit.storage.appends import offset_key
+from tests.support.storage.appends import offset_key
 
 law = settings(max_examples=400)
 

@@ -28,8 +28,8 @@ from tests.properties.storage.test_fold import (
     lay_out,
 )
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.raw_log import RawLog
 from tests.support.trimming import trim_once
-from tests.unit.storage.raw_log import RawLog
 
 law = settings(max_examples=100, deadline=None)
 PARTITION = LogPartition(0)

@@ -11,8 +11,8 @@ from coordinator.runtime.loading.loading import Loading
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from tests.support.gateway.wire_rig import Rig, run_rig
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import Rig, run_rig
 
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
 AT_ONCE = CoordinatorSettings(group_initial_rebalance_delay_ms=0)

@@ -23,12 +23,12 @@ from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic, GrowTo
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import topic_id_of, with_settings
+from tests.support.gateway.wire_steps import COMMIT, HEARTBEAT, commit_topics
 from tests.support.memory import MemoryLogStore
 from tests.support.wire.frames import frame, make_request, parse
 from tests.support.wire.member import WireState
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import topic_id_of, with_settings
-from tests.unit.gateway.wire_steps import COMMIT, HEARTBEAT, commit_topics
 
 STEPS = 200
 

@@ -23,10 +23,10 @@ from gateway.pace.pacing import (
     compute_rest_ms,
 )
 from gateway.pace.round_trip import RecentDelay, RoundTrip
+from tests.support.gateway.fake_coordinator import answer_of
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import with_settings
 from tests.support.wire.fields import beat, join
-from tests.unit.gateway.fake_coordinator import answer_of
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import with_settings
 
 HEARTBEAT, VERSIONS = 68, 18
 STEP_S = 0.001

@@ -30,8 +30,8 @@ from storage.transfer.export_log import (
 )
 from storage.transfer.import_log import ImportOptions, import_segments
 from tests.properties.storage.test_fold import LOGS, Write, encode, lay_out
-from tests.unit.storage.appends import append, offset_key, offset_value
-from tests.unit.storage.golden import GOLDEN, segments
+from tests.support.storage.appends import append, offset_key, offset_value
+from tests.support.storage.golden import GOLDEN, segments
 
 SEGMENTS = GOLDEN / "segments"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.codec.kio_schema import request_schema
+from tests.support.gateway.wire_rig import topic_id_of, with_settings
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import join
-from tests.unit.gateway.wire_rig import topic_id_of, with_settings
 
 METADATA, COMMIT, FETCH, FIND = 3, 8, 9, 10
 DESCRIBE_GROUPS, LIST, VERSIONS, CONFIGS = 15, 16, 18, 32
