@@ -10,6 +10,7 @@ from tests.support.wire.connection import Connection
 from tests.support.wire.fields import join
 
 METADATA, COMMIT, FETCH, FIND = 3, 8, 9, 10
+JOIN, SYNC = 11, 14
 DESCRIBE_GROUPS, LIST, VERSIONS, CONFIGS = 15, 16, 18, 32
 CLUSTER, HEARTBEAT, DESCRIBE = 60, 68, 69
 
@@ -75,3 +76,16 @@ async def fetch(client: Connection, version: int, group: str, **extra: Any) -> d
             for row in topic.partitions
         },
     }
+
+
+def join_fields(version: int, group: str, member: str = "") -> dict[str, Any]:
+    """The fields of a JoinGroup of a classic member."""
+    protocol = request_schema(JOIN, version).JoinGroupRequestProtocol
+    fields: dict[str, Any] = {
+        "group_id": group,
+        "session_timeout": 10_000,
+        "member_id": member,
+        "protocol_type": "consumer",
+        "protocols": (protocol(name="range", metadata=b"said"),),
+    }
+    return fields | ({"rebalance_timeout": 20_000} if version >= 1 else {})

@@ -16,7 +16,6 @@ from storage.log_store import PartitionRewrite
 from storage.transfer.imported import Imported, pack_imported
 from storage.verify.stores import verify_partition
 from storage.verify.violation import PartitionReport
-from tests.durability.verify.planted import read_plain
 from tests.support.memory import MemoryLogStore
 from tests.support.storage.logs import (
     P0,
@@ -31,6 +30,7 @@ from tests.support.storage.logs import (
     target,
     target_epoch,
 )
+from tests.support.storage.plain_store import read_plain
 from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.server import CALLER, VirtualServer
 
