@@ -43,7 +43,12 @@ class Habits:
 
 
 class Member:
-    """An application. It believes that it owns ``owned`` while its lease lasts by its clock."""
+    """An application. It believes that it owns ``owned`` while its lease lasts by its clock.
+
+    It is no ``tests.support.members.Member``, which speaks in commands: it has the bytes of the
+    wire alone, and its own clock, so that the judge compares the server with what a client can
+    know.
+    """
 
     knows_names_only = False
     no_epoch = 0

@@ -45,7 +45,10 @@ def jittering(round_trip_ms: float, seed: int = 1) -> Way:
 
 
 class Client:
-    """A client with a long round trip: it sends ApiVersions, joins, and heartbeats."""
+    """A client with a long round trip: it sends ApiVersions, joins, and heartbeats.
+
+    It is a model of when a client sends; an assignment is none of its business.
+    """
 
     def __init__(self, kind: str, way_ms: Way, gateway: Gateway | None = None) -> None:
         self.kind = kind
