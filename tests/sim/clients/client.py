@@ -18,6 +18,7 @@ from model.commands import (
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from tests.sim.checkers.violations import check
+from tests.sim.pausing import Pausing
 from tests.support.members import Member
 from tests.support.shadow import Place
 
@@ -48,7 +49,7 @@ def choose_habits(rng: random.Random, never_acknowledges: bool) -> Habits:
     )
 
 
-class Client(Member):
+class Client(Member, Pausing):
     """A member. It believes that it owns ``owned`` while its lease lasts and nobody fenced it.
 
     What is right is decided by the world and by ``tests.sim.checkers``, not by ``Member``.
@@ -59,7 +60,8 @@ class Client(Member):
     def __init__(
         self, world: World, group: str, name: str, names: tuple[str, ...], habits: Habits
     ) -> None:
-        super().__init__(GroupId(group), MemberId(name))
+        Member.__init__(self, GroupId(group), MemberId(name))
+        Pausing.__init__(self, world.time)
         self.world = world
         self.random = world.random
         self.names = tuple(TopicName(topic) for topic in names)
@@ -67,13 +69,10 @@ class Client(Member):
         self._renamed = 0
         self._is_for_a_while = False
         self.lease_until_ms = -1
-        self.is_dead = False
         self.is_removed = False
         """The server removed it, and it has not joined again, but it cannot know yet."""
         self.is_out = False
         self.is_revoking = False
-        self._pauses = 0
-        self._deferred: list[Callable[[], None]] = []
         self._incarnation = 0
 
     def start(self) -> None:
@@ -93,28 +92,6 @@ class Client(Member):
     def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Call, unless it is dead by then; after the pause if it is paused then."""
         self.world.time.call_later_ms(delay_ms, lambda: self.run(callback))
-
-    def run(self, callback: Callable[[], None]) -> None:
-        """Call now, or after the pause."""
-        if self.is_dead:
-            return
-        if self._pauses:
-            self._deferred.append(callback)
-        else:
-            callback()
-
-    def pause(self, duration_ms: int) -> None:
-        """Stand still; what would have happened meanwhile happens after that, in its order."""
-        self._pauses += 1
-        self.world.time.call_later_ms(duration_ms, lambda: self.resume(1))
-
-    def resume(self, pauses: int | None = None) -> None:
-        """One pause is over, or all of them."""
-        self._pauses = 0 if pauses is None else max(self._pauses - pauses, 0)
-        if not self._pauses:
-            deferred, self._deferred = self._deferred, []
-            for callback in deferred:
-                self.run(callback)
 
     def crash(self) -> None:
         """The process is gone, without a word."""
