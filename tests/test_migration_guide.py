@@ -3,20 +3,18 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from confluent_kafka import Consumer
 
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
-from tests.support.waiting import wait_until
+from tests.support.waiting import poll_until
 from translator.readiness import Hindrance
 
 GUIDE = (CHECKOUT / "docs" / "migration.md").read_text()
 COMMANDS = re.findall(r"^ *(muster .*)$", GUIDE, re.MULTILINE)
 GROUP = "orders-app"
-DEADLINE_S = 30.0
 
 
 def run(command: str, *options: str) -> str:
@@ -54,14 +52,6 @@ def make_consumer(server: MusterServer, protocol: str) -> Consumer:
     )
     consumer.subscribe(["orders"])
     return consumer
-
-
-def poll_until(consumers: Sequence[Consumer], holds: Callable[[], bool]) -> None:
-    def poll() -> None:
-        for consumer in consumers:
-            consumer.poll(0.05)
-
-    wait_until(holds, within_s=DEADLINE_S, between=poll)
 
 
 def test_the_guide_is_followed(tmp_path: Path) -> None:

@@ -15,11 +15,17 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from muster.assignors import embedded
+from tests.support.gateway.wire_rig import HEARTBEAT, run_rig
+from tests.support.gateway.wire_steps import (
+    COMMIT,
+    JOIN,
+    SYNC,
+    UNPARKED,
+    commit_topics,
+    join_fields,
+)
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import join
-from tests.unit.gateway.groups.test_wire_classic_groups import JOIN, SYNC, join_fields
-from tests.unit.gateway.wire_rig import HEARTBEAT, run_rig
-from tests.unit.gateway.wire_steps import COMMIT, UNPARKED, commit_topics
 
 CHECKOUT: Final = Path(__file__).parents[1]
 STATIONS_MAX: Final = 15

@@ -31,7 +31,7 @@ from storage.log_store import (
     compute_latest_key,
     unpack_latest,
 )
-from tests.sim.cluster.disk import decode_append
+from tests.support.log_entries import decode_append
 
 Meant: TypeAlias = Record | tuple[int, int, Record] | TransactionMarker
 """A record, one of a producer id and epoch, or a marker."""

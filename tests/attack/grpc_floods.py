@@ -16,7 +16,7 @@ import grpc.aio
 from muster.v1 import admin_pb2, group_pb2
 from tests.attack.flood import Flood
 from tests.attack.stand import Attack, Target
-from tests.unit.service.raw_http2 import (
+from tests.support.service.raw_http2 import (
     END_HEADERS,
     HEADERS,
     PREFACE,

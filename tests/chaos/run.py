@@ -21,7 +21,7 @@ from muster import TopicPartition
 from muster.membership import Partitions
 from tests.chaos.ledger import Ledger
 from tests.chaos.network import DelayRange, Network, running_network
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.stand import Stand, running_stand
 
 AnyMember: TypeAlias = muster.Member | muster.ClassicMember
 

@@ -20,10 +20,10 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import TopicId, TopicName
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler
+from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.memory import MemoryLogStore
 from tests.support.virtual.server import quiet_logs
 from tests.support.wire.frames import frame, make_request
-from tests.unit.gateway.wire_door import Door, Gateway
 
 
 def topic_id_of(name: str) -> TopicId:

@@ -31,9 +31,9 @@ from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G, commit, commit_in_parts, make_members
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler, Steps, check_law
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.appends import offset_key, offset_value
+from tests.support.storage.commit_log import SHAPES, make_commit_log
 from tests.support.virtual.server import CALLER
-from tests.unit.storage.appends import offset_key, offset_value
-from tests.unit.storage.commit_log import SHAPES, make_commit_log
 
 Prepare = Callable[[CostServer, int], None]
 SETTINGS: Final = CoordinatorSettings(

@@ -13,7 +13,7 @@ from model.ids import LogPartition
 from storage.log_store import LatestEntry, StoreError
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
-from tests.unit.storage.appends import Pair, append, compact, mark_all, offset_key, offset_value
+from tests.support.storage.appends import Pair, append, compact, mark_all, offset_key, offset_value
 
 PARTITIONS = 2
 

@@ -29,7 +29,7 @@ from storage.transfer.backup import (
 )
 from storage.verify.stores import verify_store
 from tests.durability.stores import PARTITIONS, Content, flip_bit, open_and_read, read_all
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 MADE_AT_MS = 1_760_000_000_000
 

@@ -17,7 +17,10 @@ from storage.codec.batch_encoding import encode_marker, reencode_batch
 from storage.codec.batches import Batch, BatchRecord, decode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log.fold import PartitionFold
-from tests.durability.logs import (
+from tests.support.core_driver import DROPS_TOMBSTONES, compact
+from tests.support.imported_groups import make_imported
+from tests.support.memory import MemoryLogStore
+from tests.support.storage.logs import (
     FOO,
     P0,
     G,
@@ -35,12 +38,9 @@ from tests.durability.logs import (
     target,
     target_epoch,
 )
-from tests.properties.core_driver import DROPS_TOMBSTONES, compact
-from tests.support.imported_groups import make_imported
-from tests.support.memory import MemoryLogStore
+from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.scheduler import START_WALL_MS
 from tests.support.virtual.server import CALLER, VirtualServer, error_name
-from tests.unit.storage.raw_log import RawLog
 
 
 def classic(group: str = G, generation: int = 1) -> Record:

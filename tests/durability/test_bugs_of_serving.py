@@ -25,12 +25,12 @@ from model.responses import OffsetFetchResponse
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LatestEntry, StoreCorrupt, StoreStalled
-from tests.durability.logs import FOO, P0, G, encode, list_groups, offset, store_of
 from tests.support.memory import MemoryLogStore
 from tests.support.shadow import describe_shards
+from tests.support.storage.logs import FOO, P0, G, encode, list_groups, offset, store_of
+from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.scheduler import START_WALL_MS, VirtualScheduler
 from tests.support.virtual.server import CALLER, Pending, VirtualServer, error_name, make_topic_id
-from tests.unit.storage.raw_log import RawLog
 
 PARTITIONS = 4
 

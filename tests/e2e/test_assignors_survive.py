@@ -11,7 +11,7 @@ import grpc.aio
 
 from muster.v1 import assignors_pb2, group_pb2, group_pb2_grpc, types_pb2
 from tests.server import MusterServer
-from tests.unit.service.session_client import GROUP, SessionClient
+from tests.support.service.session_client import GROUP, SessionClient
 
 MINE = assignors_pb2.LocalAssignor(
     name="mine", minimum_version=0, maximum_version=1, version=1, metadata=b"said"

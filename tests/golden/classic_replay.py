@@ -28,8 +28,8 @@ from tests.golden.wire_replay import (
     list_unrecorded_commits,
     member_of,
 )
+from tests.support.storage.golden import logged_records
 from tests.support.wire.frames import frame, make_request
-from tests.unit.storage.golden import logged_records
 
 CLASSIC_HEARTBEAT: Final = 12
 LEAVE_GROUP: Final = 13

@@ -31,7 +31,7 @@ from storage.log_store import LatestEntry, PartitionAppend, pack_latest
 from storage.side_codec import encode_side
 from tests.support.batches import decode_batches
 from tests.support.memory import MemoryLogStore
-from tests.unit.storage.golden import GOLDEN, segments
+from tests.support.storage.golden import GOLDEN, segments
 
 PARTITIONS = 50
 SETTINGS = CoordinatorSettings(offsets_transactional_commits="all")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from muster.v1 import admin_pb2, types_pb2
 from tests.golden.kafka_log import decode_uuid
-from tests.unit.storage.golden import GOLDEN
+from tests.support.storage.golden import GOLDEN
 
 CLASSIC, CONSUMER = "classic", "consumer"
 UNKNOWN = "Unknown"

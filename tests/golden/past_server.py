@@ -23,7 +23,7 @@ from storage.segments.folder import open_segments
 from storage.transfer.import_log import ImportOptions, import_segments
 from storage.transfer.import_side import SideImport
 from tests.golden.kafka_log import PARTITIONS, final_topics
-from tests.unit.storage.golden import GOLDEN
+from tests.support.storage.golden import GOLDEN
 
 RECORDED_MS = 1_795_215_000_000
 """Some minutes after the last record was written."""

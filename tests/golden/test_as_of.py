@@ -34,7 +34,7 @@ from tests.golden.live_steps import (
 )
 from tests.golden.past_server import PastServer, import_golden, running_past_server
 from tests.support.batches import decode_batches
-from tests.unit.storage.golden import segments
+from tests.support.storage.golden import segments
 
 SERVED = (None, CLASSIC, CONSUMER, "not classic")
 ASKED_WITHIN_MS = range(-5, 51)

@@ -22,10 +22,10 @@ from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribeGroupsResponse
 from model.topics import Topic, TopicImage
 from tests.golden.kafka_log import LogInTime, decode_uuid
+from tests.support.gateway.entity_json import entity_to_json
+from tests.support.gateway.wire_door import Gateway
+from tests.support.storage.golden import GOLDEN
 from tests.support.wire.frames import parse
-from tests.unit.gateway.codec.test_codec_golden import entity_to_json
-from tests.unit.gateway.wire_door import Gateway
-from tests.unit.storage.golden import GOLDEN
 
 DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 69
 LOADING, ELSEWHERE = 14, 16

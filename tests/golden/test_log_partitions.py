@@ -5,7 +5,7 @@ from __future__ import annotations
 from model.ids import GroupId, compute_log_partition
 from tests.golden.kafka_log import PARTITIONS
 from tests.golden.written_records import read_group
-from tests.unit.storage.golden import logged_records
+from tests.support.storage.golden import logged_records
 
 
 def test_every_group_is_where_kafka_has_it() -> None:

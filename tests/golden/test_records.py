@@ -13,7 +13,7 @@ from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
 from storage.log.compression import decompress
 from tests.support.batches import decode_batches
 from tests.support.record_json import key_from_json, value_from_json
-from tests.unit.storage.golden import control_records, filled_records, logged_records, segments
+from tests.support.storage.golden import control_records, filled_records, logged_records, segments
 
 RECORDS = 6_144
 CONTROL_RECORDS = 20

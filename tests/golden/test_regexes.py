@@ -15,7 +15,7 @@ from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key, decode_value, encode_key, encode_value
 from tests.golden.test_wire_replay import list_groups
 from tests.golden.wire_replay import Replayed, WireReplay, load_replayed
-from tests.unit.storage.golden import logged_records
+from tests.support.storage.golden import logged_records
 
 GROUP = "o14-regex"
 EPOCH_TYPE, REGEX_TYPE = 3, 16

@@ -49,8 +49,8 @@ from storage.codec.batches import Batch
 from storage.codec.record_codec import encode_key, encode_value
 from tests.golden.kafka_log import PARTITIONS, decode_record, final_topics
 from tests.support.batches import decode_batches
-from tests.unit.gateway.codec.test_wire_hand_codecs import load_exchanges
-from tests.unit.storage.golden import segments
+from tests.support.gateway.exchanges import load_exchanges
+from tests.support.storage.golden import segments
 
 GROUPS = ("o12-consumer-static", "o13-consumer-static4", "o43-py-rdkafka-consumer-static")
 HEARTBEAT = 68

@@ -12,9 +12,9 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from tests.golden.kafka_log import PARTITIONS, final_state, load_store
 from tests.golden.test_describe import sort_all
+from tests.support.gateway.entity_json import entity_to_json
+from tests.support.gateway.wire_door import Gateway
 from tests.support.virtual.server import VirtualServer
-from tests.unit.gateway.codec.test_codec_golden import entity_to_json
-from tests.unit.gateway.wire_door import Gateway
 
 DESCRIBE_GROUPS, LIST_GROUPS, OFFSET_FETCH, CONSUMER_GROUP_DESCRIBE = 15, 16, 9, 69
 GROUPS = {"classic": 27, "consumer": 17, "share": 1, "streams": 1}

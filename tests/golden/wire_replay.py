@@ -40,15 +40,15 @@ from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, Topi
 from model.log.commit_records import make_offset_columns
 from muster.assignors.problem import NOBODY
 from tests.golden.kafka_log import PARTITIONS, decode_uuid
+from tests.support.gateway.entity_json import entity_to_json
+from tests.support.gateway.exchanges import load_exchanges
+from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.golden import control_records, logged_records
 from tests.support.virtual.scheduler import Timer, VirtualScheduler
 from tests.support.virtual.server import VirtualServer
 from tests.support.wire.fields import beat
 from tests.support.wire.frames import frame, make_request
-from tests.unit.gateway.codec.test_codec_golden import entity_to_json
-from tests.unit.gateway.codec.test_wire_hand_codecs import load_exchanges
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.storage.golden import control_records, logged_records
 
 OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9

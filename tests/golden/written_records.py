@@ -14,7 +14,7 @@ from tests.golden.kafka_log import PARTITIONS
 from tests.golden.test_describe import sort_all
 from tests.support.batches import decode_batches
 from tests.support.memory import MemoryLogStore
-from tests.unit.storage.golden import logged_records
+from tests.support.storage.golden import logged_records
 
 CLASSIC_GROUP = "GROUP_METADATA"
 OFFSET = "OFFSET_COMMIT"

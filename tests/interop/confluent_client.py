@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.server import MusterServer
-from tests.support.waiting import wait_until
 
 WITHIN_S = 90.0
 
@@ -54,6 +53,9 @@ class ConfluentClient:
         )
         self.subscribe()
 
+    def __str__(self) -> str:
+        return f"it holds {self.held}, with {self.errors}, {self.log[-5:]}"
+
     def subscribe(self) -> None:
         self.consumer.subscribe(
             self._topics,
@@ -94,25 +96,6 @@ def keep_lines(name: str, lines: list[str]) -> logging.Logger:
 
 def compute_names(partitions: Iterable[TopicPartition]) -> set[str]:
     return {f"{found.topic}-{found.partition}" for found in partitions}
-
-
-def poll_until(
-    clients: Sequence[ConfluentClient],
-    condition: Callable[[], bool],
-    what: str,
-    wait_s: float = 0.02,
-) -> float:
-    """Poll the clients in turn until the condition holds; the seconds that it took."""
-
-    def poll() -> None:
-        for client in clients:
-            client.poll(wait_s)
-
-    def describe() -> str:
-        seen = [(client.held, client.errors, client.log[-5:]) for client in clients]
-        return f"{what}: {seen}"
-
-    return wait_until(condition, describe, WITHIN_S, between=poll)
 
 
 def produce(

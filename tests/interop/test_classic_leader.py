@@ -23,7 +23,7 @@ from muster.assignors.classic import (
 )
 from muster.assignors.embedded import decode_assignment
 from tests.kafka.java import java_command
-from tests.unit.assignors.classic.groups import compute_figures, own
+from tests.support.assignors.classic.groups import compute_figures, own
 
 pytestmark = pytest.mark.java
 

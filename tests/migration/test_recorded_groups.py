@@ -39,7 +39,7 @@ from tests.golden.written_records import (
     list_written,
     replace_leaders_of_downgrades,
 )
-from tests.unit.gateway.codec.test_wire_hand_codecs import load_exchanges
+from tests.support.gateway.exchanges import load_exchanges
 
 CLASSIC_HEARTBEAT = 12
 APIS = (*REPLAYED, JOIN_GROUP, CLASSIC_HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS)

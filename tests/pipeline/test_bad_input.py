@@ -22,8 +22,8 @@ from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.folder.watermark import FORMAT_VERSION
 from storage.rocks.rocks_opening import open_store
-from tests.unit.cli.invoking import invoke_app
-from tests.unit.pipeline.decoding.blocks import START_MS, make_log
+from tests.support.cli.invoking import invoke_app
+from tests.support.pipeline.blocks import START_MS, make_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,8 +28,8 @@ from storage.transfer.export_log import compact_log
 from storage.transfer.import_log import ImportOptions, import_segments
 from storage.transfer.sorted_files import LATEST, LOG, PENDING
 from tests.pipeline.logged import SEGMENTS
-from tests.unit.cli.invoking import Result, invoke_app
-from tests.unit.storage.appends import offset_key
+from tests.support.cli.invoking import Result, invoke_app
+from tests.support.storage.appends import offset_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from cli.errors import ExitCode
 from tests.groups import CHECKOUT
 from tests.pipeline.logged import SEGMENTS
 from tests.pipeline.planted_groups import Log, member_epoch_goes_back
-from tests.unit.cli.invoking import Result, invoke_app
+from tests.support.cli.invoking import Result, invoke_app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

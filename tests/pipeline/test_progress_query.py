@@ -9,9 +9,9 @@ import pytest
 
 from pipeline.schema import TOPIC
 from tests.server import MusterServer
+from tests.support.pipeline.blocks import make_log
 from tests.support.spark_queries import run_to_the_end
 from tests.support.waiting import wait_until
-from tests.unit.pipeline.decoding.blocks import make_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.properties.core_driver import DROPS_TOMBSTONES, CoreDriver, check_replay
+from tests.support.core_driver import DROPS_TOMBSTONES, CoreDriver, check_replay
 
 
 class DriverMachine(RuleBasedStateMachine):

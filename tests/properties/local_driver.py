@@ -6,48 +6,41 @@ be right, stale or illegal; they may lose their streams, leave, or be expired; t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.targets.client_assignments import Offer
 from model.commands import INTERNAL, GrowTopic, InstallAssignment, PrepareAssignment
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
-from model.ids import GroupId, MemberId, TopicId, TopicName
+from model.ids import GroupId, MemberId, TopicName
 from model.local_assignors import LocalAssignor
 from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
 from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Done
 from tests.support.invariants import check_group
-from tests.support.shadow import describe_shards
+from tests.support.members import Member, to_topics
+from tests.support.shadow import Place, describe_shards, places
 from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 LIMIT_MS = 10_000
 INTERVAL_MS = 1_000
-Place = tuple[TopicId, int]
 
 
-@dataclass
-class Client:
-    """``owned`` is what it may be reading; ``told`` what it was last told to own."""
+class Client(Member):
+    """A member with an assignor, its stream, and what it has prepared."""
 
-    topics: tuple[str, ...]
-    local: tuple[LocalAssignor, ...]
-    epoch: int = 0
-    owned: set[Place] = field(default_factory=set)
-    told: set[Place] = field(default_factory=set)
-    offer: Offer | None = None
-    prepared: list[PrepareAssignmentResponse] = field(default_factory=list)
-    generations: list[int] = field(default_factory=list)
-    """Those that its assignor was told of."""
-
-
-def to_topics(places: set[Place]) -> tuple[TopicPartitions, ...]:
-    found: dict[TopicId, list[int]] = {}
-    for topic_id, partition in sorted(places):
-        found.setdefault(topic_id, []).append(partition)
-    return tuple(TopicPartitions(topic_id, tuple(parts)) for topic_id, parts in found.items())
+    def __init__(
+        self, name: str, topics: tuple[str, ...], local: tuple[LocalAssignor, ...]
+    ) -> None:
+        super().__init__(G, MemberId(name))
+        self.topics = topics
+        self.local = local
+        self.offer: Offer | None = None
+        self.prepared: list[PrepareAssignmentResponse] = []
+        self.generations: list[int] = []
+        """Those that its assignor was told of."""
 
 
 class LocalDriver:
@@ -66,20 +59,17 @@ class LocalDriver:
         """A new member, or one that says something else of itself."""
         client = self.clients.get(name)
         if client is None:
-            client = self.clients[name] = Client(topics, local)
+            client = self.clients[name] = Client(name, topics, local)
         client.topics, client.local = topics, local
-        command = self.server.join_command(G, name, topics)
-        owned = to_topics(client.owned) if client.epoch else ()
-        command = replace(command, member_epoch=client.epoch, local_assignors=local, owned=owned)
+        command = replace(client.compose_full(topics), local_assignors=local)
         self._hear(name, self.server.ask(command))
         if name in self.clients:
             self.offer(name)
 
     def beat(self, name: str) -> None:
         """A heartbeat that says all that it owns."""
-        client = self.clients[name]
-        command = self.server.heartbeat(G, name, client.epoch)
-        self._hear(name, self.server.ask(replace(command, owned=to_topics(client.owned))))
+        command = self.clients[name].compose_partial(says_owned=True)
+        self._hear(name, self.server.ask(command))
 
     def _hear(self, name: str, answer: Answer) -> None:
         if isinstance(answer, GroupError):
@@ -87,10 +77,8 @@ class LocalDriver:
             return
         assert isinstance(answer, ConsumerGroupHeartbeatResponse)
         client = self.clients[name]
-        client.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            client.told = {(t.topic_id, p) for t in answer.assignment for p in t.partitions}
-        client.owned |= client.told
+        client.hear(answer)
+        client.owned |= client.told or set()
         if answer.local is not None:
             assert client.local, "who names no assignor is told of none"
             assert answer.local.generation == answer.member_epoch
@@ -100,7 +88,7 @@ class LocalDriver:
 
     def give_up(self, name: str) -> None:
         """It stops with all that it was told to give up."""
-        self.clients[name].owned &= self.clients[name].told
+        self.clients[name].revoke()
 
     def leave(self, name: str) -> None:
         self.server.leave(G, name)
@@ -178,7 +166,7 @@ class LocalDriver:
             for member in members:
                 entry = group.entries[member.member_id]
                 target = group.numbers.topic_partitions(entry.target or ())
-                assert to_topics(places_of(target)) == to_topics(places_of(member.partitions))
+                assert to_topics(places(target)) == to_topics(places(member.partitions))
 
     # --------------------------------------------------------------------------------- the world
 
@@ -261,10 +249,6 @@ class LocalDriver:
                 }
 
 
-def places_of(topics: tuple[TopicPartitions, ...]) -> set[Place]:
-    return {(topic.topic_id, partition) for topic in topics for partition in topic.partitions}
-
-
 def compute_members(prepared: PrepareAssignmentResponse, pick: int) -> list[ComputedAssignment]:
     """A legal assignment: in turns, begun at ``pick``, among who subscribes."""
     given: dict[MemberId, set[Place]] = {member.member_id: set() for member in prepared.members}
@@ -276,8 +260,8 @@ def compute_members(prepared: PrepareAssignmentResponse, pick: int) -> list[Comp
             turn += 1
     version = prepared.version
     return [
-        ComputedAssignment(name, to_topics(places), version, f"for {name}".encode())
-        for name, places in given.items()
+        ComputedAssignment(name, to_topics(owned), version, f"for {name}".encode())
+        for name, owned in given.items()
     ]
 
 
@@ -295,7 +279,7 @@ def spoil(members: list[ComputedAssignment], prepared: PrepareAssignmentResponse
             members[0] = replace(first, partitions=())
             return True
         case "two owners" if len(members) > 1 and partitions:
-            mixed = to_topics(places_of(members[1].partitions) | places_of(partitions))
+            mixed = to_topics(places(members[1].partitions) | places(partitions))
             members[1] = replace(members[1], partitions=mixed)
         case "twice":
             members.append(first)

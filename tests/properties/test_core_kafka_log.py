@@ -14,13 +14,13 @@ from model.topics import TopicImage
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log.compression import decompress
 from tests.groups import TESTS
-from tests.properties.core_driver import (
+from tests.support.batches import decode_batches
+from tests.support.core_driver import (
     DROPS_TOMBSTONES,
     KEEPS_TOMBSTONES,
     compact,
     replay_all,
 )
-from tests.support.batches import decode_batches
 from tests.support.invariants import (
     legal_target_assignment,
     no_double_client_assignment,

@@ -15,13 +15,13 @@ from hypothesis.stateful import initialize, rule
 
 from coordinator.core.state import consumer_group
 from model.commands import Deadline
-from tests.properties.core_driver import (
+from tests.properties.driver_machine import DriverMachine
+from tests.support.core_driver import (
     DROPS_TOMBSTONES,
     KEEPS_TOMBSTONES,
     CoreDriver,
     check_replay,
 )
-from tests.properties.driver_machine import DriverMachine
 
 MEMBERS = ("a", "b", "c", "i1", "i2", "j1", "j2")
 """Those with a number are static members, two of each instance."""

@@ -40,7 +40,7 @@ from model.responses import (
     SyncGroupResponse,
 )
 from muster.assignors import embedded
-from tests.properties.core_driver import CALLER, CoreDriver, G
+from tests.support.core_driver import CALLER, CoreDriver, G
 from tests.support.invariants import check_group
 from tests.support.shadow import Place, describe_shadow, describe_shards
 
@@ -54,7 +54,11 @@ FIRST_ID = 0x100
 
 @dataclass
 class ClassicClient:
-    """What a classic member believes. It has to ``join``, then to ``sync``, then it is settled."""
+    """What a classic member believes. It has to ``join``, then to ``sync``, then it is settled.
+
+    It is no ``Member``: it is given its id, has a generation for an epoch, and owns what a sync
+    says, not what a heartbeat does.
+    """
 
     name: str
     is_cooperative: bool
@@ -182,7 +186,7 @@ class TranslatorDriver(CoreDriver):
 
     def adopt(self, name: str) -> None:
         """Of a member of the consumer protocol: nobody else owns what it takes."""
-        told = self.clients[name].told
+        told = self.clients[name].told or frozenset()
         for other in self.classic.values():
             assert not other.owned & told, f"S2: {other.owned & told} of {other.name} and {name}"
         super().adopt(name)

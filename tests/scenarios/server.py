@@ -11,9 +11,9 @@ from model.log.records import Record
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionAppend, pack_latest
-from tests.sim.cluster.disk import SimDisk, Write
 from tests.support.authorizers import Rights
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.disk import SimDisk, Write
 from tests.support.virtual.server import VirtualServer
 
 Deadlines = dict[str, int]

@@ -43,7 +43,6 @@ from tests.sim.clients.classic_client import ClassicClient
 from tests.sim.clients.client import Client
 from tests.sim.clients.session_client import Connection, SessionClient
 from tests.sim.clients.transactions import TransactionCoordinator
-from tests.sim.cluster.disk import SimDisk, Write
 from tests.sim.cluster.door import AnswerChecker, WireDoor
 from tests.sim.cluster.network import Network
 from tests.sim.cluster.process import ServerProcess
@@ -53,6 +52,7 @@ from tests.sim.faults import Faults
 from tests.sim.tables import Pair
 from tests.support.memory import MemoryLogStore
 from tests.support.shadow import Place
+from tests.support.virtual.disk import SimDisk, Write
 from tests.support.virtual.scheduler import VirtualScheduler
 from tests.support.virtual.server import make_topic_id
 

@@ -10,14 +10,21 @@ from __future__ import annotations
 import asyncio
 import linecache
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 What = str | Callable[[], object]
 
 WITHIN_S = 30.0
+POLLED_WITHIN_S = 90.0
 _LOOKS_MIN = 10
+
+
+class Polled(Protocol):
+    """A consumer, or what polls one."""
+
+    def poll(self, timeout_s: float, /) -> object: ...
 
 
 class NotInTime(AssertionError):
@@ -66,6 +73,28 @@ def wait_until(
             raise NotInTime(_describe(condition, what, within_s))
         between()
     return time.monotonic() - began
+
+
+def poll_until(
+    consumers: Sequence[Polled],
+    condition: Callable[[], object],
+    what: What = "",
+    wait_s: float = 0.02,
+) -> float:
+    """As ``wait_until``, with a poll of each consumer in turn between two looks.
+
+    ``NotInTime`` says of each consumer what ``str`` says.
+    """
+
+    def poll() -> None:
+        for consumer in consumers:
+            consumer.poll(wait_s)
+
+    def describe() -> str:
+        said = _describe(condition, what, POLLED_WITHIN_S)
+        return "; ".join((said, *map(str, consumers)))
+
+    return wait_until(condition, describe, POLLED_WITHIN_S, between=poll)
 
 
 def wait_until_answered(

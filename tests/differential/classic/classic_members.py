@@ -41,7 +41,11 @@ class Waiting:
 
 @dataclass
 class ClassicState:
-    """``life`` counts the processes that were this member."""
+    """``life`` counts the processes that were this member.
+
+    Other than the classic members of the simulation it speaks to Kafka as well, and remembers what
+    is wrong by now.
+    """
 
     name: str
     life: int = 0

@@ -11,7 +11,11 @@ from tests.differential.steps import Epoch, Flaw
 
 @dataclass
 class MemberState:
-    """``life`` counts the processes that were this member, each with an id of its own."""
+    """``life`` counts the processes that were this member, each with an id of its own.
+
+    It is no ``tests.support.members.Member``: the same state speaks to Kafka, and it remembers what
+    is wrong by now, for it has to say that too.
+    """
 
     name: str
     life: int = 0

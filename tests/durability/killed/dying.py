@@ -18,7 +18,7 @@ from pathlib import Path
 from storage.rocks.rocks_opening import open_store
 from tests.durability.stores import PARTITIONS
 from tests.groups import CHECKOUT
-from tests.unit.storage.appends import append, mark_all
+from tests.support.storage.appends import append, mark_all
 
 WRITES = 6
 CALLS_MAX = 2_000

@@ -16,7 +16,7 @@ from storage.segments.folder import compute_segment_name
 from tests.durability.killed import dying_import
 from tests.durability.servers import build_shim
 from tests.durability.stores import Content, read_all
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 PARTITIONS = 2
 STRIDE = 5

@@ -19,7 +19,6 @@ from model.commands import (
     INTERNAL,
     Command,
     ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     GrowTopic,
     TopicOffsets,
     TxnOffsetCommit,
@@ -35,6 +34,7 @@ from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold
 from storage.log_store import LogStore
+from tests.support.members import Member
 from tests.support.memory import MemoryLogStore
 from tests.support.shadow import Shadow, describe_shadow, describe_shards
 from tests.support.virtual.server import CALLER, VirtualServer
@@ -50,13 +50,13 @@ class Killed(BaseException):
 
 
 class Clients:
-    """What they ask at which time, and what they were told."""
+    """What they ask at which time, and what they were told. Members own it at once."""
 
     def __init__(self, server: VirtualServer) -> None:
         self.server = server
         self.committed = -1
         self.asked = -1
-        self.epochs: dict[str, int] = {}
+        self.members: dict[str, Member] = {}
         self.gone: set[str] = set()
         self.partitions = 4
         self.transacted = False
@@ -64,11 +64,11 @@ class Clients:
 
     def _plan(self) -> None:
         for at_ms, name in ((0, "a"), (1, "b"), (20, "c")):
-            self._at(at_ms, lambda name=name: self._beat(self._join(name), name))
+            self._at(at_ms, lambda name=name: self._join(name))
         for at_ms in range(0, 110, 5):
             self._at(at_ms, self._commit)
         for at_ms in range(15, 110, 11):
-            self._at(at_ms, lambda: [self._acknowledge(name) for name in sorted(self.epochs)])
+            self._at(at_ms, self._acknowledge)
         self._at(33, self._transact)
         self._at(48, self._end_transaction)
         self._at(60, self._grow)
@@ -84,26 +84,23 @@ class Clients:
 
         self.server.runtime.submit(command, reply)
 
-    def _join(self, name: str) -> ConsumerGroupHeartbeat:
-        return self.server.join_command("g", name, ["foo"])
+    def _join(self, name: str) -> None:
+        member = self.members[name] = Member(GroupId("g"), MemberId(name))
+        self._beat(member, member.compose_full(["foo"]))
 
-    def _beat(self, command: ConsumerGroupHeartbeat, name: str) -> None:
+    def _beat(self, member: Member, command: ConsumerGroupHeartbeat) -> None:
         def reply(answer: Answer) -> None:
             # One that has left meanwhile is refused.
-            if isinstance(answer, ConsumerGroupHeartbeatResponse) and name in self.epochs | joining:
-                self.epochs[name] = answer.member_epoch
+            if isinstance(answer, ConsumerGroupHeartbeatResponse):
+                member.hear(answer)
+                member.adopt()
 
-        joining = {name: 0} if command.member_epoch == 0 else {}
         self.server.runtime.submit(command, reply)
 
-    def _acknowledge(self, name: str) -> None:
-        """Owns just what it is assigned, as a client that does as told at once."""
-        member = self.server.group("g").member(MemberId(name))
-        if member is None:
-            return
-        topics = self.server.group("g").numbers.topic_partitions(member.assigned)
-        owned = {"foo": topics[0].partitions} if topics else {}
-        self._beat(self.server.heartbeat("g", name, self.epochs[name], owned=owned), name)
+    def _acknowledge(self) -> None:
+        for member in self.members.values():
+            if member.epoch:
+                self._beat(member, member.compose_partial(says_owned=True))
 
     def _commit(self) -> None:
         self.asked += 1
@@ -133,8 +130,7 @@ class Clients:
         self._ask(GrowTopic(INTERNAL, TopicName("foo"), 5), told)
 
     def _leave(self, name: str) -> None:
-        del self.epochs[name]
-        leave = ConsumerGroupLeave(CALLER, GroupId("g"), MemberId(name))
+        leave = self.members.pop(name).compose_leave()
         self._ask(leave, lambda _: self.gone.add(name))
 
     # -------------------------------------------------------------------------------- checking
@@ -148,10 +144,11 @@ class Clients:
         if self.transacted:
             assert server.fetch("txn", "foo", 1) == 5, "S11: a transaction"
         group = next((g for g in server.runtime.groups() if g.group_id == "g"), None)
-        for name, epoch in self.epochs.items():
-            member = None if group is None else group.member(MemberId(name))
-            assert member is not None, f"S11: {name} had joined"
-            assert member.member_epoch >= epoch, f"S5: {name} was told of {epoch}"
+        for name, told in self.members.items():
+            member = None if group is None else group.member(told.member_id)
+            if told.epoch:
+                assert member is not None, f"S11: {name} had joined"
+                assert member.member_epoch >= told.epoch, f"S5: {name} was told of {told.epoch}"
         for name in self.gone:
             assert group is not None
             assert group.member(MemberId(name)) is None, f"S11: {name} had left"
@@ -185,10 +182,7 @@ def settle(server: VirtualServer) -> None:
     for _ in range(10):
         server.scheduler.run_for(SYNC_MS * 4)
         for member in list(server.group("g").members()):
-            topics = server.group("g").numbers.topic_partitions(member.assigned)
-            owned = {"foo": topics[0].partitions} if topics else {}
-            name, epoch = member.member_id, member.member_epoch
-            server.submit(server.heartbeat("g", name, epoch, owned=owned))
+            server.submit(server.acknowledge_command("g", member.member_id))
     server.scheduler.run_for(SYNC_MS * 4)
     group = server.group("g")
     assert group.state().value == "Stable"

@@ -17,8 +17,8 @@ from storage.folder.replacement import StoreUnfinished
 from storage.rocks.rocks_opening import open_store
 from storage.transfer.backup import make_backup, read_backup, restore_backup
 from tests.durability.stores import Content, read_all
-from tests.unit.cli.log.log_files import invoke
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.cli.log_files import invoke
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 PARTITIONS = 2
 

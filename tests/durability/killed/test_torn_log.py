@@ -29,7 +29,7 @@ from tests.durability.stores import (
     open_damaged,
     read_all,
 )
-from tests.unit.storage.appends import Pair, make_append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import Pair, make_append, mark_all, offset_key, offset_value
 
 BLOCK_SIZE = 32 << 10
 FLIPS_A_BLOCK = 6

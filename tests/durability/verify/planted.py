@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
 import crc32c
 
-from model.ids import LogOffset, LogPartition
 from storage.codec.batches import Batch, decode_batch
 from storage.log.compression import decompress
 from storage.log.fold import PartitionFold
-from storage.log_store import LatestEntry, LogStore, StoreCorrupt, read_batch_range
+from storage.log_store import LatestEntry
 from tests.golden.kafka_log import load_store
 from tests.support.batches import decode_batches
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.golden import segments
+from tests.support.storage.plain_store import PlainStore, read_plain
+from tests.support.storage.raw_log import RawLog
 from tests.support.trimming import trim_once
-from tests.unit.storage.golden import segments
-from tests.unit.storage.raw_log import RawLog
 
 BASE_OFFSET = slice(0, 8)
 LENGTH = slice(8, 12)
@@ -36,71 +35,6 @@ PRODUCER_EPOCH = slice(51, 53)
 SEQUENCE = slice(53, 57)
 COUNT = slice(57, 61)
 HEADER_SIZE = 61
-
-Entry = tuple[LogOffset, bytes]
-
-
-@dataclass
-class PlainStore:
-    """A store of one partition, as what ``storage.verify.stores`` looks at."""
-
-    number: LogPartition
-    partitions: int
-    log: list[Entry]
-    entries: list[LatestEntry]
-    waiting: list[tuple[int, LatestEntry]]
-    notes: dict[bytes, bytes]
-    sides: list[tuple[bytes, bytes]]
-    durable: int
-    error: StoreCorrupt | None = field(default=None)
-
-    def copy(self) -> PlainStore:
-        return PlainStore(
-            self.number,
-            self.partitions,
-            list(self.log),
-            list(self.entries),
-            list(self.waiting),
-            dict(self.notes),
-            list(self.sides),
-            self.durable,
-        )
-
-    def log_entries(self, partition: LogPartition) -> Iterator[Entry]:
-        return iter(sorted(self.log, key=lambda entry: entry[0]))
-
-    def latest(self, partition: LogPartition) -> Iterator[LatestEntry]:
-        return iter(sorted(self.entries))
-
-    def pending(self, partition: LogPartition) -> Iterator[tuple[int, LatestEntry]]:
-        return iter(sorted(self.waiting))
-
-    def kept(
-        self, partition: LogPartition, key_prefix: bytes = b""
-    ) -> Iterable[tuple[bytes, bytes]]:
-        return [pair for pair in sorted(self.notes.items()) if pair[0].startswith(key_prefix)]
-
-    def side(self) -> Iterator[tuple[bytes, bytes]]:
-        return iter(sorted(self.sides))
-
-    def durable_offset(self, partition: LogPartition) -> LogOffset:
-        return LogOffset(self.durable)
-
-
-def read_plain(store: LogStore, number: int) -> PlainStore:
-    """One partition of a store."""
-    partition = LogPartition(number)
-    batches = list(store.read_log(partition))
-    return PlainStore(
-        partition,
-        store.partitions,
-        [(LogOffset(read_batch_range(batch)[0]), batch) for batch in batches],
-        list(store.latest(partition)),
-        list(store.pending(partition)),
-        dict(store.kept(partition)),
-        list(store.side()),
-        store.durable_offset(partition),
-    )
 
 
 @cache

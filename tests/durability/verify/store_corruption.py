@@ -26,7 +26,6 @@ from tests.durability.verify.planted import (
     PRODUCER_EPOCH,
     PRODUCER_ID,
     SEQUENCE,
-    PlainStore,
     change_byte,
     decode,
     flip,
@@ -34,6 +33,7 @@ from tests.durability.verify.planted import (
     make_right,
     put,
 )
+from tests.support.storage.plain_store import PlainStore
 
 Plant = Callable[[PlainStore, random.Random], None]
 

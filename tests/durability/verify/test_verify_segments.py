@@ -30,7 +30,6 @@ from tests.durability.verify.planted import (
     MAGIC,
     MAX_TIME,
     PRODUCER_ID,
-    Entry,
     change_byte,
     compute_state,
     flip,
@@ -40,6 +39,7 @@ from tests.durability.verify.planted import (
     put,
     read_meaning,
 )
+from tests.support.storage.plain_store import Entry
 
 Plant = Callable[[list[bytes], random.Random], bytes]
 

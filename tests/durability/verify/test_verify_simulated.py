@@ -10,11 +10,11 @@ import random
 import pytest
 
 from storage.verify.stores import verify_partition, verify_side
-from tests.durability.verify.planted import read_plain
-from tests.properties.storage.test_cleaned_logs import check_cleaned
 from tests.sim.run import run_liveness_phase, run_safety_phase
 from tests.sim.scenario import Scenario
 from tests.sim.world import World
+from tests.support.storage.cleanings import check_cleaned
+from tests.support.storage.plain_store import read_plain
 from tests.support.virtual.server import quiet_logs
 
 

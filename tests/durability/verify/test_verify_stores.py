@@ -10,19 +10,14 @@ import pytest
 from storage.verify.stores import verify_partition, verify_side
 from storage.verify.violation import Violation
 from tests.durability.verify.places import PLACES
-from tests.durability.verify.planted import (
-    Meaning,
-    PlainStore,
-    golden_stores,
-    read_meaning,
-    trimmed_stores,
-)
+from tests.durability.verify.planted import Meaning, golden_stores, read_meaning, trimmed_stores
 from tests.durability.verify.store_corruption import (
     FOUND_OR_HARMLESS,
     HISTORY_ALONE,
     NoPlace,
     Plant,
 )
+from tests.support.storage.plain_store import PlainStore
 
 HARMLESS = {
     # Nothing reads it, and no record or state depends on it.

@@ -23,8 +23,8 @@ from confluent_kafka.admin import AdminClient, ConsumerGroupListing, NewTopic
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.tools import run_dump_log
 from tests.server import MusterServer
+from tests.support.cli.log_files import SEGMENTS, invoke
 from tests.support.waiting import wait_until
-from tests.unit.cli.log.log_files import SEGMENTS, invoke
 
 pytestmark = pytest.mark.kafka
 

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cli.errors import ExitCode
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.tools import run_consumer_groups
+from tests.support.cli.log_files import Result, invoke
 from tests.support.waiting import wait_until
-from tests.unit.cli.log.log_files import Result, invoke
 
 pytestmark = pytest.mark.kafka
 
@@ -182,7 +182,7 @@ def test_a_group_with_members_is_refused(broker: KafkaBroker, protocol: str) -> 
 
 
 def test_topics_that_are_not_there_are_named(broker: KafkaBroker, tmp_path: Path) -> None:
-    from tests.unit.cli.log.log_files import encode_commits, write_segment
+    from tests.support.cli.log_files import encode_commits, write_segment
 
     commits = ("gone", 0, 1), ("orders", 0, 2), ("gone", 1, 3)
     write_segment(tmp_path, 0, encode_commits(0, "g", *commits))

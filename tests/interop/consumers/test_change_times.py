@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from tests.interop.confluent_client import ConfluentClient, poll_until
+from tests.interop.confluent_client import ConfluentClient
 from tests.interop.consumers.test_java_consumer import NAMES, PARTITIONS, consumer, wait_until_held
 from tests.kafka.java import JavaProgram
 from tests.server import MusterServer
+from tests.support.waiting import poll_until
 
 ROUNDS = 5
 COMMITS = 5

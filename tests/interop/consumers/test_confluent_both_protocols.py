@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.confluent_client import ConfluentClient, poll_until, produce
+from tests.interop.confluent_client import ConfluentClient, produce
 from tests.server import MusterServer
+from tests.support.waiting import poll_until
 
 PARTITIONS = 4
 RECORDS = 40

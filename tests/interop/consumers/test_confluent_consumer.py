@@ -12,10 +12,10 @@ from tests.interop.confluent_client import (
     WITHIN_S,
     ConfluentClient,
     make_topic,
-    poll_until,
     produce,
 )
 from tests.server import MusterServer
+from tests.support.waiting import poll_until
 
 PARTITIONS = 4
 RECORDS = 40

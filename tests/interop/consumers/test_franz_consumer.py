@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.confluent_client import ConfluentClient, make_topic, poll_until, produce
+from tests.interop.confluent_client import ConfluentClient, make_topic, produce
 from tests.interop.consumers.franz import FranzProgram, build_franz, start_franz
 from tests.interop.consumers.test_java_consumer import Owned, wait_until_held
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.server import MusterServer
+from tests.support.waiting import poll_until
 
 PARTITIONS = 4
 RECORDS = 40

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.confluent_client import ConfluentClient, make_topic, poll_until
+from tests.interop.confluent_client import ConfluentClient, make_topic
 from tests.kafka.java import JavaProgram, start_java
 from tests.server import MusterServer
+from tests.support.waiting import poll_until
 
 JAVA = Path(__file__).parents[1] / "java"
 ORDERS = {f"orders-{number}" for number in range(4)}

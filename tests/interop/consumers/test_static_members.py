@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from tests.server import MusterServer
-from tests.support.waiting import wait_until
+from tests.support.waiting import poll_until
 
 PARTITIONS = 4
 WITHIN_S = 30.0
@@ -46,14 +46,9 @@ class Client:
             ),
         )
 
-
-def poll_until(clients: list[Client], condition: Callable[[], bool], what: str) -> None:
-    def poll() -> None:
-        for client in clients:
-            message = client.consumer.poll(0.02)
-            assert message is None or message.error() is None
-
-    wait_until(condition, what, WITHIN_S, between=poll)
+    def poll(self, timeout_s: float) -> None:
+        message = self.consumer.poll(timeout_s)
+        assert message is None or message.error() is None
 
 
 def instances(server: MusterServer) -> dict[str, set[int]]:

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.report.page import make_page
 from tests.browser import Tab, open_browser
-from tests.unit.pipeline.report.report_figures import make_report
+from tests.support.pipeline.report_figures import make_report
 
 LEAST_CONTRAST = 4.5
 LEAST_PIXELS = 11

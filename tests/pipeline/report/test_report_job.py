@@ -27,7 +27,7 @@ from pipeline.schema import TIMESTAMP
 from pipeline.tables.histories.history_tables import HISTORY_TABLES
 from pipeline.tables.histories.rows import Row
 from tests.pipeline.logged import compute_rows, golden_table, read_group_events
-from tests.unit.cli.invoking import invoke_app
+from tests.support.cli.invoking import invoke_app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

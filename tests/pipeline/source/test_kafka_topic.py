@@ -10,8 +10,8 @@ import pytest
 
 from cli.errors import ExitCode
 from tests.pipeline.logged import SEGMENTS
-from tests.unit.cli.invoking import invoke_app
-from tests.unit.pipeline.decoding.blocks import make_commits
+from tests.support.cli.invoking import invoke_app
+from tests.support.pipeline.blocks import make_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

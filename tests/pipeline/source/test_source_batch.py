@@ -11,8 +11,8 @@ import pytest
 from pipeline.schema import TOPIC
 from pipeline.source.errors import NotALog
 from tests.pipeline.tables.golden_rows import compute_golden_row, parse_json
-from tests.unit.pipeline.decoding.blocks import START_MS, make_commits, make_log
-from tests.unit.storage.golden import GOLDEN, golden_lines
+from tests.support.pipeline.blocks import START_MS, make_commits, make_log
+from tests.support.storage.golden import GOLDEN, golden_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

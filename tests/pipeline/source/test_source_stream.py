@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.schema import TOPIC
 from storage.log_store import read_batch_range
+from tests.support.pipeline.blocks import make_log
 from tests.support.spark_queries import run_to_the_end
-from tests.unit.pipeline.decoding.blocks import make_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from cli.pipeline.cluster_end_offsets import compute_sample_times, find_end_offs
 from pipeline.tables.end_offsets_file import EndOffset, EndOffsetsError, read_end_offsets
 from tests.pipeline.logged import SEGMENTS
 from tests.server import MusterServer
-from tests.unit.cli.invoking import invoke_app
+from tests.support.cli.invoking import invoke_app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from storage.log_store import LatestEntry
 from tests.golden.kafka_log import final_state
 from tests.pipeline.logged import SEGMENTS, compute_rows, golden_table, read_group_events
 from tests.support.batches import decode_batches
-from tests.unit.pipeline.decoding.blocks import START_MS, make_commits
+from tests.support.pipeline.blocks import START_MS, make_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,8 +18,8 @@ from pipeline.source.errors import DataLoss, OptionError
 from storage.codec.batch_encoding import reencode_batch
 from storage.codec.batches import Batch, decode_batch
 from tests.pipeline.planted_groups import read_partition
-from tests.unit.pipeline.broker_log import BrokerLog
-from tests.unit.pipeline.decoding.blocks import make_commits
+from tests.support.pipeline.blocks import make_commits
+from tests.support.pipeline.broker_log import BrokerLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from muster.assignors.order import compute_member_rank
 from muster.assignors.problem import NO_RACK, NOBODY, Members, Problem, Subscriptions, Weights
-from tests.unit.assignors.figures import make_racks
+from tests.support.assignors.figures import make_racks
 
 RACKS = 3
 

@@ -15,7 +15,7 @@ from muster.assignors.problem import NOBODY, Members, Problem, Subscriptions, We
 from muster.assignors.registry import ASSIGNORS
 from muster.assignors.rules import UNLIMITED, Rules, compute_assignment
 from tests.properties.assignors.groups import NamedGroup, named_groups
-from tests.unit.assignors.cases import (
+from tests.support.assignors.cases import (
     check_valid,
     compute_loads,
     compute_spread,
@@ -24,7 +24,7 @@ from tests.unit.assignors.cases import (
     is_locally_balanced,
     subscriber_table,
 )
-from tests.unit.assignors.figures import compute_weight_loads, count_local
+from tests.support.assignors.figures import compute_weight_loads, count_local
 
 law = settings(max_examples=120)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from muster.assignors.classic import CLASSIC_ASSIGNORS, GroupAssignment, Member, compute_assignment
 from muster.assignors.classic.claims import find_claims
 from muster.assignors.classic.group import number_group
-from tests.unit.assignors.classic.groups import (
+from tests.support.assignors.classic.groups import (
     compute_balance_score,
     compute_figures,
     count_partitions,
@@ -22,7 +22,7 @@ from tests.unit.assignors.classic.groups import (
     own,
     pairs,
 )
-from tests.unit.assignors.fairest import assign_fairest
+from tests.support.assignors.fairest import assign_fairest
 
 law = settings(max_examples=80)
 TOPICS = ("t", "u", "v")

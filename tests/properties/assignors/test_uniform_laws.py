@@ -10,7 +10,7 @@ from muster.assignors.problem import NOBODY, Members, Problem, Subscriptions
 from muster.assignors.range import assign_range
 from muster.assignors.registry import ASSIGNORS
 from muster.assignors.uniform.uniform_assignor import assign_uniform
-from tests.unit.assignors.cases import (
+from tests.support.assignors.cases import (
     check_valid,
     compute_loads,
     compute_spread,
@@ -19,7 +19,7 @@ from tests.unit.assignors.cases import (
     make_problem,
     subscriber_table,
 )
-from tests.unit.assignors.fairest import assign_fairest
+from tests.support.assignors.fairest import assign_fairest
 
 law = settings(max_examples=150)
 

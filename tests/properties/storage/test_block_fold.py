@@ -11,11 +11,9 @@ from storage.columnar.batch_columns import read_batch_columns, split_block
 from storage.columnar.block_fold import BlockFold
 from storage.columnar.record_columns import read_record_columns
 from storage.log.compression import decompress
-from storage.log.fold import PartitionFold
-from storage.log_store import pack_latest
-from tests.properties.storage.test_fold import LOGS, Write, encode, lay_out
-from tests.unit.storage.commit_log import MIXED, make_commit_log
-from tests.unit.storage.golden import segments
+from tests.support.storage.commit_log import MIXED, make_commit_log
+from tests.support.storage.drawn_logs import LOGS, Write, encode, fold_batches, lay_out
+from tests.support.storage.golden import segments
 
 
 def fold_blocks(
@@ -32,22 +30,6 @@ def fold_blocks(
             else:
                 latest[key] = packed
     return latest, folded.pending()
-
-
-def fold_batches(
-    log: Iterable[bytes],
-) -> tuple[dict[bytes, bytes], dict[tuple[int, bytes], bytes]]:
-    folded = PartitionFold()
-    for batch in log:
-        folded.apply(batch)
-    return (
-        {key: pack_latest(*entry[1:]) for key, entry in folded.latest.items()},
-        {
-            (producer_id, key): pack_latest(*entry[1:])
-            for producer_id, entries in folded.pending.items()
-            for key, entry in entries.items()
-        },
-    )
 
 
 @settings(max_examples=300)

@@ -12,7 +12,7 @@ from storage.codec.batches import Batch, BatchRecord
 from storage.codec.errors import CodecError
 from storage.columnar import record_columns
 from storage.columnar.batch_columns import PADDING, read_batch_columns, split_block
-from tests.unit.storage.columnar.columns import decode_rows, read_rows
+from tests.support.storage.columns import decode_rows, read_rows
 
 SIZES = st.integers(0, 20) | st.sampled_from([63, 64, 8191, 8192])
 BYTES = SIZES.flatmap(lambda size: st.binary(min_size=size, max_size=size))

@@ -12,10 +12,10 @@ from storage.codec.batch_encoding import encode_batch
 from storage.log.group_history import BeyondHistory, GroupQuestion, fold_group
 from storage.log.trim import read_history_start
 from storage.log_store import LatestEntry, LogStore
-from tests.properties.storage.test_fold import LOGS, Write
 from tests.properties.storage.test_trim import PARTITION, fold_states, make_log, steps
-from tests.unit.storage.appends import offset_key
-from tests.unit.storage.raw_log import RawLog
+from tests.support.storage.appends import offset_key
+from tests.support.storage.drawn_logs import LOGS, Write
+from tests.support.storage.raw_log import RawLog
 
 law = settings(max_examples=100, deadline=None)
 GROUP = GroupId("g")

@@ -20,8 +20,8 @@ from storage.segments.folder import open_segments
 from storage.segments.segment_writer import create_segments
 from storage.transfer.export_log import export_segments
 from storage.transfer.import_log import ImportOptions, import_segments
-from tests.properties.storage.log_cleaner import clean
 from tests.properties.storage.odd_logs import START_MS, make_odd_log
+from tests.support.storage.log_cleaner import clean
 from tests.support.trimming import trim_once
 
 P0 = LogPartition(0)

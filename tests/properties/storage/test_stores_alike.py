@@ -15,8 +15,8 @@ from storage.log.trim import compute_trim_limit
 from storage.log_store import PartitionAppend
 from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.appends import compact, make_append, mark_all, offset_key
 from tests.support.trimming import trim_once
-from tests.unit.storage.appends import compact, make_append, mark_all, offset_key
 
 PARTITIONS = 2
 KEYS = [

@@ -13,7 +13,8 @@ from storage.codec.batches import decode_batch
 from storage.log.fold import PartitionFold
 from storage.log.trim import compute_trim_limit, read_history_start
 from storage.log_store import LatestEntry, LogStore
-from tests.properties.storage.test_fold import (
+from tests.support.memory import MemoryLogStore
+from tests.support.storage.drawn_logs import (
     GROUPS,
     LEGACY,
     LOGS,
@@ -27,9 +28,8 @@ from tests.properties.storage.test_fold import (
     encode,
     lay_out,
 )
-from tests.support.memory import MemoryLogStore
+from tests.support.storage.raw_log import RawLog
 from tests.support.trimming import trim_once
-from tests.unit.storage.raw_log import RawLog
 
 law = settings(max_examples=100, deadline=None)
 PARTITION = LogPartition(0)

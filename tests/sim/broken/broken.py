@@ -19,8 +19,8 @@ from coordinator.runtime.members.heartbeat_ticket import Ticket
 from coordinator.runtime.targets.target_schedule import Targets
 from model.errors import UnreleasedInstanceId
 from model.log.records import ConsumerGroupMetadataValue, Record
-from tests.sim.cluster.disk import SimDisk
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.disk import SimDisk
 from tests.written import check_writers
 from translator import departure
 

@@ -43,7 +43,7 @@ from tests.sim.broken.broken import (
     target_forgotten,
     two_owners,
 )
-from tests.sim.cluster.disk import SimDisk
+from tests.support.virtual.disk import SimDisk
 
 
 def _wrap(

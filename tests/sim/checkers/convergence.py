@@ -10,9 +10,9 @@ from model.ids import GroupId
 from tests.sim.checkers.classic_checkers import decode_places
 from tests.sim.clients.classic_client import ClassicClient
 from tests.sim.clients.client import Client
-from tests.sim.clients.subscriptions import matches, names_in, regex_in, topics_of
 from tests.sim.world import GROUPS, World
 from tests.support.shadow import Place, describe_group
+from tests.support.subscriptions import matches, names_in, regex_in, topics_of
 
 Clients = dict[Any, Client]
 

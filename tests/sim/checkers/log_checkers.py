@@ -33,7 +33,6 @@ from model.log.side_records import (
 from model.log.transaction_records import TransactionalOffsets
 from tests.sim.checkers.offset_log import OffsetLog
 from tests.sim.checkers.violations import check
-from tests.sim.cluster.disk import Write
 from tests.support.shadow import (
     Place,
     Shadow,
@@ -42,6 +41,7 @@ from tests.support.shadow import (
     describe_shadow,
     describe_shards,
 )
+from tests.support.virtual.disk import Write
 
 Member = tuple[str, str]
 OffsetPlace = tuple[str, str, int]

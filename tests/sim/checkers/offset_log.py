@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from model.ids import ZERO_TOPIC_ID, LogPartition, TopicId, TopicName
+from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.log.side_records import (
     ProducerGroupKey,
@@ -24,10 +24,9 @@ from model.log.side_records import (
     TopicDeletionKey,
     TopicDeletionValue,
 )
-from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
+from model.log.transaction_records import TransactionalOffsets, TransactionMarker
 from tests.sim.checkers.offset_model import OffsetPlace
-
-LogEntry = tuple[LogPartition, Record | TransactionRecord]
+from tests.support.log_entries import LogEntry
 
 
 class Logged(NamedTuple):

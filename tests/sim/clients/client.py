@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 
 from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.commands import (
-    UNCHANGED,
     Caller,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     OffsetCommit,
     TopicOffsets,
 )
-from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.log.records import TopicPartitions
 from tests.sim.checkers.violations import check
-from tests.sim.clients.subscriptions import names_in, regex_in
+from tests.sim.pausing import Pausing
+from tests.support.members import Member
 from tests.support.shadow import Place
 
 if TYPE_CHECKING:
@@ -50,36 +49,30 @@ def choose_habits(rng: random.Random, never_acknowledges: bool) -> Habits:
     )
 
 
-class Client:
-    """A member. It believes that it owns ``owned`` while its lease lasts and nobody fenced it."""
+class Client(Member, Pausing):
+    """A member. It believes that it owns ``owned`` while its lease lasts and nobody fenced it.
 
-    no_epoch = 0
-    """The epoch of who is no member."""
+    What is right is decided by the world and by ``tests.sim.checkers``, not by ``Member``.
+    """
+
+    caller = CALLER
 
     def __init__(
         self, world: World, group: str, name: str, names: tuple[str, ...], habits: Habits
     ) -> None:
+        Member.__init__(self, GroupId(group), MemberId(name))
+        Pausing.__init__(self, world.time)
         self.world = world
         self.random = world.random
-        self.group_id = GroupId(group)
-        self.member_id = MemberId(name)
         self.names = tuple(TopicName(topic) for topic in names)
         self.habits = habits
-        self.instance_id: InstanceId | None = None
-        """Of a static member."""
         self._renamed = 0
         self._is_for_a_while = False
-        self.epoch = self.no_epoch
-        self.owned: set[Place] = set()
-        self.told: frozenset[Place] | None = None
         self.lease_until_ms = -1
-        self.is_dead = False
         self.is_removed = False
         """The server removed it, and it has not joined again, but it cannot know yet."""
         self.is_out = False
         self.is_revoking = False
-        self._pauses = 0
-        self._deferred: list[Callable[[], None]] = []
         self._incarnation = 0
 
     def start(self) -> None:
@@ -99,28 +92,6 @@ class Client:
     def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         """Call, unless it is dead by then; after the pause if it is paused then."""
         self.world.time.call_later_ms(delay_ms, lambda: self.run(callback))
-
-    def run(self, callback: Callable[[], None]) -> None:
-        """Call now, or after the pause."""
-        if self.is_dead:
-            return
-        if self._pauses:
-            self._deferred.append(callback)
-        else:
-            callback()
-
-    def pause(self, duration_ms: int) -> None:
-        """Stand still; what would have happened meanwhile happens after that, in its order."""
-        self._pauses += 1
-        self.world.time.call_later_ms(duration_ms, lambda: self.resume(1))
-
-    def resume(self, pauses: int | None = None) -> None:
-        """One pause is over, or all of them."""
-        self._pauses = 0 if pauses is None else max(self._pauses - pauses, 0)
-        if not self._pauses:
-            deferred, self._deferred = self._deferred, []
-            for callback in deferred:
-                self.run(callback)
 
     def crash(self) -> None:
         """The process is gone, without a word."""
@@ -163,9 +134,7 @@ class Client:
 
     def abandon(self) -> None:
         """It is no member any more: all is lost, at once."""
-        self.owned.clear()
-        self.told = None
-        self.epoch = self.no_epoch
+        self.forget()
         self.lease_until_ms = -1
         self.is_revoking = False
         self._incarnation += 1
@@ -235,7 +204,7 @@ class Client:
     def leave_command(self) -> ConsumerGroupLeave:
         """With epoch -2 for a while, with -1 for good."""
         epoch = STATIC_LEAVE_EPOCH if self._is_for_a_while else LEAVE_EPOCH
-        return ConsumerGroupLeave(CALLER, self.group_id, self.member_id, epoch, self.instance_id)
+        return self.compose_leave(epoch)
 
     def return_by_a_name(self) -> None:
         """A static member may come back as another process does: with a new member id."""
@@ -246,26 +215,12 @@ class Client:
 
     # -------------------------------------------------------------------------------- requests
 
-    def owned_topics(self) -> tuple[TopicPartitions, ...]:
-        """What it owns, as a request says it."""
-        found: dict[TopicId, list[int]] = {}
-        for topic_id, partition in sorted(self.owned):
-            found.setdefault(topic_id, []).append(partition)
-        return tuple(TopicPartitions(topic, tuple(parts)) for topic, parts in found.items())
-
     def full_heartbeat(self) -> ConsumerGroupHeartbeat:
         """All that there is to say: a join at epoch 0."""
-        return ConsumerGroupHeartbeat(
-            CALLER,
-            self.group_id,
-            self.member_id,
-            self.epoch,
-            rebalance_timeout_ms=self.habits.rebalance_timeout_ms,
-            subscribed_topic_names=names_in(self.names),
-            subscribed_topic_regex=regex_in(self.names),
-            owned=self.owned_topics(),
-            server_assignor=self.habits.assignor or UNCHANGED,
-            instance_id=self.instance_id,
+        return self.compose_full(
+            self.names,
+            timeout_ms=self.habits.rebalance_timeout_ms,
+            assignor=self.habits.assignor,
         )
 
     def compute_commit(self) -> OffsetCommit | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from model.commands import UNCHANGED, Command, ConsumerGroupHeartbeat, ConsumerG
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
-from tests.sim.clients.client import CALLER, Client, Habits
+from tests.sim.clients.client import Client, Habits
 from tests.sim.cluster.network import Way
 from tests.support.shadow import places
 
@@ -97,15 +98,10 @@ class WireClient(Client):
         if self._needs_full:
             return full
         has_changed = self.names != self._said_names
-        return ConsumerGroupHeartbeat(
-            CALLER,
-            self.group_id,
-            self.member_id,
-            self.epoch,
+        return replace(
+            self.compose_partial(says_owned=self._is_dirty),
             subscribed_topic_names=full.subscribed_topic_names if has_changed else UNCHANGED,
             subscribed_topic_regex=full.subscribed_topic_regex if has_changed else UNCHANGED,
-            owned=full.owned if self._is_dirty else None,
-            instance_id=self.instance_id,
         )
 
     def _send(self, command: ConsumerGroupHeartbeat | ConsumerGroupLeave) -> None:

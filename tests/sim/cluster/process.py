@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from tests.sim.cluster.disk import SimDisk
+from tests.support.virtual.disk import SimDisk
 from tests.support.virtual.scheduler import VirtualScheduler
 
 T = TypeVar("T")

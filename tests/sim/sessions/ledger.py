@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from model.log.records import OffsetCommitKey
-from tests.sim.cluster.disk import Write
 from tests.sim.sessions.verdicts import check
+from tests.support.virtual.disk import Write
 
 
 class Place(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any
 
 from model.configs.coordinator_settings import CoordinatorSettings
 from tests.sim.checkers.violations import Violation
-from tests.sim.cluster.disk import Write
 from tests.sim.sessions.admin import Administrator
 from tests.sim.sessions.application import Application, Options
 from tests.sim.sessions.faults import Faults
@@ -18,6 +17,7 @@ from tests.sim.sessions.links.network import Connection, Network
 from tests.sim.sessions.machines.loop import Machine, VirtualLoop
 from tests.sim.sessions.machines.process import Server
 from tests.sim.sessions.owners import Ghosts, check_owners, find_members
+from tests.support.virtual.disk import Write
 
 LOOK_EVERY_S = 0.25
 LONGEST_HOLD_S = 12.0

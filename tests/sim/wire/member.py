@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
+from tests.sim.pausing import Pausing
 from tests.sim.wire.clock import TRUST, ClientClock
 from tests.sim.wire.links import Link
 from tests.support.shadow import Place
@@ -42,8 +43,13 @@ class Habits:
     """It commits by another connection than it heartbeats by."""
 
 
-class Member:
-    """An application. It believes that it owns ``owned`` while its lease lasts by its clock."""
+class Member(Pausing):
+    """An application. It believes that it owns ``owned`` while its lease lasts by its clock.
+
+    It is no ``tests.support.members.Member``, which speaks in commands: it has the bytes of the
+    wire alone, and its own clock, so that the judge compares the server with what a client can
+    know.
+    """
 
     knows_names_only = False
     no_epoch = 0
@@ -58,6 +64,7 @@ class Member:
         instance: str | None,
         habits: Habits,
     ) -> None:
+        super().__init__(world.time)
         self.world = world
         self.random: random.Random = world.random
         self.clock = ClientClock(world.time, world.random)
@@ -69,7 +76,6 @@ class Member:
         self.habits = habits
         self.owned: set[Place] = set()
         self.epoch = self.no_epoch
-        self.is_dead = False
         self.is_leaving = False
         self.is_removed = False
         """By a deadline, which it cannot know yet."""
@@ -84,8 +90,6 @@ class Member:
         self._link: Link | None = None
         self._data_link: Link | None = None
         self._may_connect_ms = 0
-        self._pauses = 0
-        self._deferred: list[Callable[[], None]] = []
         self.later(habits.commit_every_ms, self._commit)
 
     def __str__(self) -> str:
@@ -106,27 +110,6 @@ class Member:
     def later(self, delay_ms: float, callback: Callable[[], None]) -> None:
         """Call when so much has passed by its clock, unless it is dead by then."""
         self.world.time.call_later_ms(self.clock.to_world_ms(delay_ms), partial(self.run, callback))
-
-    def run(self, callback: Callable[[], None]) -> None:
-        """Call now, or after the pause."""
-        if self.is_dead:
-            return
-        if self._pauses:
-            self._deferred.append(callback)
-        else:
-            callback()
-
-    def pause(self, duration_ms: int) -> None:
-        """Stand still; what would have happened meanwhile happens after that, in its order."""
-        self._pauses += 1
-        self.world.time.call_later_ms(duration_ms, self._resume)
-
-    def _resume(self) -> None:
-        self._pauses -= 1
-        if not self._pauses:
-            deferred, self._deferred = self._deferred, []
-            for callback in deferred:
-                self.run(callback)
 
     @property
     def is_settled(self) -> bool:

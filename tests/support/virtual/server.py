@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import replace
 
 import structlog
 
@@ -137,6 +138,14 @@ class VirtualServer:
         """Run all iterations of the next milliseconds."""
         self.scheduler.run_for(duration_ms)
 
+    def step_until(self, condition: Callable[[], bool]) -> None:
+        """Turn by turn, as few as it takes."""
+        for _ in range(1_000):
+            if condition():
+                return
+            self.scheduler.step()
+        raise AssertionError("it never is")
+
     # -------------------------------------------------------------------------------- commands
 
     def submit(self, command: Command) -> Pending:
@@ -211,6 +220,14 @@ class VirtualServer:
         answer = self.ask(command)
         assert isinstance(answer, ConsumerGroupHeartbeatResponse), repr(answer)
         return answer
+
+    def acknowledge_command(self, group: str, member: str) -> ConsumerGroupHeartbeat:
+        """A heartbeat of who owns just what the group's state assigns to it, at its epoch."""
+        live = self.group(group)
+        found = live.member(MemberId(member))
+        assert found is not None, f"{member} is no member"
+        owned = live.numbers.topic_partitions(found.assigned)
+        return replace(self.heartbeat(group, member, found.member_epoch), owned=tuple(owned))
 
     def leave(self, group: str, member: str) -> Answer:
         """A heartbeat with epoch -1."""

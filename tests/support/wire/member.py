@@ -1,4 +1,7 @@
-"""A KIP-848 member that behaves like a real client; one process can hold many."""
+"""A KIP-848 member on Kafka's wire: its state, and one that behaves like a real client.
+
+One process can hold many.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,44 @@ def assignment_of(response: Any) -> Partitions | None:
     return {topic.topic_id: tuple(topic.partitions) for topic in rows}
 
 
-class WireMember:
+class WireState:
+    """The state of a member, and the fields of its heartbeats. It has no connection."""
+
+    def __init__(self, group_id: str, topics: tuple[str, ...], member_id: str) -> None:
+        self.group_id = group_id
+        self.topics = topics
+        self.member_id = member_id
+        self.member_epoch = 0
+        self.owned: Partitions = {}
+
+    def compose_full(self, **said: Any) -> dict[str, Any]:
+        """A full heartbeat: a join at epoch 0."""
+        state = {"member_epoch": self.member_epoch, "topic_partitions": self.owned_rows()}
+        return fields.join(self.group_id, self.member_id, self.topics, **state, **said)
+
+    def compose_partial(self, **said: Any) -> dict[str, Any]:
+        """A heartbeat of nothing but what is ``said``."""
+        return fields.beat(self.group_id, self.member_id, self.member_epoch, **said)
+
+    def compose_leave(self) -> dict[str, Any]:
+        return fields.beat(self.group_id, self.member_id, -1)
+
+    def owned_rows(self) -> list[dict[str, Any]]:
+        """The owned partitions, as a request has them."""
+        return [{"topic_id": key, "partitions": value} for key, value in self.owned.items()]
+
+    def hear(self, response: Any) -> Partitions | None:
+        """Take over the epoch; returns the assignment, if the response has one."""
+        assert not response.error_code, response
+        self.member_epoch = response.member_epoch
+        return assignment_of(response)
+
+    def forget(self) -> None:
+        """Forget the membership: the member is fenced or gone."""
+        self.member_epoch, self.owned = 0, {}
+
+
+class WireMember(WireState):
     """A KIP-848 member on its own connection, which behaves like a real client.
 
     It heartbeats at the interval that the server sets, counted from the send, revokes at once what
@@ -35,12 +75,8 @@ class WireMember:
     """
 
     def __init__(self, address: tuple[str, int], group_id: str, topic: str) -> None:
+        super().__init__(group_id, (topic,), str(uuid.uuid4()))
         self._address = address
-        self.group_id = group_id
-        self.topic = topic
-        self.member_id = str(uuid.uuid4())
-        self.member_epoch = 0
-        self.owned: Partitions = {}
         self.heartbeats = 0
         self.errors: list[int] = []
 
@@ -59,19 +95,23 @@ class WireMember:
         full = True
         while True:
             sent_at = loop.time()
-            response = await client.ask(HEARTBEAT, 1, **self._compute_fields(full))
+            says_all = full or self.member_epoch == 0
+            said = (
+                self.compose_full(rebalance_timeout=30_000) if says_all else self.compose_partial()
+            )
+            response = await client.ask(HEARTBEAT, 1, **said)
             error = response.error_code
             if error in _TRY_AGAIN:
                 await asyncio.sleep(0.05)
                 continue
             if error:
                 self.errors.append(error)
-                self.member_epoch, self.owned, full = 0, {}, True
+                self.forget()
+                full = True
                 await asyncio.sleep(0.05)
                 continue
             self.heartbeats += 1
-            self.member_epoch = response.member_epoch
-            assignment = assignment_of(response)
+            assignment = self.hear(response)
             full = False
             while assignment is not None and assignment != self.owned:
                 self.owned = assignment
@@ -81,28 +121,12 @@ class WireMember:
 
     async def _acknowledge(self, client: Connection) -> Partitions | None:
         """Send the owned partitions; returns the next assignment, if the response has one."""
-        request = fields.beat(
-            self.group_id, self.member_id, self.member_epoch, topic_partitions=self._owned_rows()
-        )
+        request = self.compose_partial(topic_partitions=self.owned_rows())
         response = await client.ask(HEARTBEAT, 1, **request)
         if response.error_code:
             self.errors.append(response.error_code)
             return None
-        self.member_epoch = response.member_epoch
-        return assignment_of(response)
-
-    def _compute_fields(self, full: bool) -> dict[str, Any]:
-        if full or self.member_epoch == 0:
-            said = {
-                "member_epoch": self.member_epoch,
-                "rebalance_timeout": 30_000,
-                "topic_partitions": self._owned_rows(),
-            }
-            return fields.join(self.group_id, self.member_id, (self.topic,)) | said
-        return fields.beat(self.group_id, self.member_id, self.member_epoch)
-
-    def _owned_rows(self) -> list[dict[str, Any]]:
-        return [{"topic_id": key, "partitions": value} for key, value in self.owned.items()]
+        return self.hear(response)
 
 
 async def connect(address: tuple[str, int]) -> Connection:

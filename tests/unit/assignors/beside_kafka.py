@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.assignors.problem import NOBODY, Members, Problem
-from tests.unit.assignors.cases import (
+from tests.support.assignors.cases import (
     Round,
     check_valid,
     compute_loads,

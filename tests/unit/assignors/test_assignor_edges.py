@@ -19,7 +19,7 @@ from muster.assignors.shares import exchange, member_shares
 from muster.assignors.shares.count_placement import find_excess
 from muster.assignors.shares.member_shares import make_share_graph
 from muster.assignors.uniform.uniform_assignor import assign_uniform
-from tests.unit.assignors.cases import (
+from tests.support.assignors.cases import (
     check_valid,
     compute_loads,
     compute_spread,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.assignors.problem import NOBODY
 from muster.assignors.uniform.uniform_assignor import assign_uniform
-from tests.unit.assignors.cases import make_problem
+from tests.support.assignors.cases import make_problem
 
 C0, C1, C2 = range(3)
 

@@ -7,7 +7,7 @@ import pytest
 
 from muster.assignors.problem import NOBODY, Members, Problem
 from muster.assignors.uniform.uniform_assignor import assign_uniform
-from tests.unit.assignors.cases import (
+from tests.support.assignors.cases import (
     check_valid,
     compute_loads,
     compute_spread,
@@ -16,7 +16,7 @@ from tests.unit.assignors.cases import (
     is_locally_balanced,
     make_problem,
 )
-from tests.unit.assignors.fairest import assign_fairest
+from tests.support.assignors.fairest import assign_fairest
 
 BLOCKS = 8
 CASES_IN_BLOCK = 60

@@ -8,8 +8,8 @@ import pytest
 
 from muster.assignors.range import assign_range
 from muster.assignors.uniform.uniform_assignor import assign_uniform
+from tests.support.assignors.cases import compute_checksum, read_rounds
 from tests.unit.assignors.beside_kafka import Tally, compare, compute_balance_score
-from tests.unit.assignors.cases import compute_checksum, read_rounds
 
 UNIFORM = ("server-uniform-homogeneous", "server-uniform-heterogeneous")
 BIG = "assignors_big.jsonl.gz"

@@ -10,8 +10,8 @@ import pytest
 from muster.assignors.problem import NO_RACK, NOBODY, Problem, Racks, Subscriptions
 from muster.assignors.rack.rack_assignor import assign_rack
 from muster.assignors.uniform.uniform_assignor import assign_uniform
-from tests.unit.assignors.cases import check_valid, compute_loads, compute_spread, count_moves
-from tests.unit.assignors.figures import compute_most_local, count_local, make_racks
+from tests.support.assignors.cases import check_valid, compute_loads, compute_spread, count_moves
+from tests.support.assignors.figures import compute_most_local, count_local, make_racks
 
 TOPICS = 4
 

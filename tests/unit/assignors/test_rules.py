@@ -11,7 +11,7 @@ from muster.assignors.assignor import Assignor
 from muster.assignors.problem import NOBODY, Fixed, Problem
 from muster.assignors.registry import ASSIGNORS
 from muster.assignors.rules import Rules, compute_assignment
-from tests.unit.assignors.cases import compute_loads, make_problem
+from tests.support.assignors.cases import compute_loads, make_problem
 
 UNIFORM, RANGE = ASSIGNORS["uniform"], ASSIGNORS["range"]
 

@@ -11,8 +11,8 @@ from muster.assignors.problem import NOBODY, Floats, Members, Problem, Subscript
 from muster.assignors.uniform.uniform_assignor import assign_uniform
 from muster.assignors.weighted.weighted_assignor import assign_weighted
 from muster.assignors.weights import compute_weights_from_lag, compute_weights_from_rate
-from tests.unit.assignors.cases import check_valid, compute_loads
-from tests.unit.assignors.figures import compute_weight_loads
+from tests.support.assignors.cases import check_valid, compute_loads
+from tests.support.assignors.figures import compute_weight_loads
 
 TOPICS = 2
 

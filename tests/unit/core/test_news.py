@@ -7,7 +7,7 @@ from dataclasses import replace
 from coordinator.core.consumer.pending_changes import compute_members_in_transit, has_news
 from model.ids import GroupId, MemberId
 from model.log.records import MemberState
-from tests.properties.core_driver import CoreDriver, G
+from tests.support.core_driver import CoreDriver, G
 from tests.support.targets_in_threads import never_quick
 from tests.support.virtual.server import VirtualServer
 

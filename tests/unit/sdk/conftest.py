@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from muster.connection import shared_clients
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.stand import Stand, running_stand
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 import muster
 from muster.connection import shared_clients
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.test_member import make_member
-from tests.unit.service.stand import Stand
 
 TOO_LONG_MS = 2**31
 

@@ -17,12 +17,12 @@ from model.commands import INTERNAL, ConsumerGroupHeartbeat
 from model.ids import GroupId, MemberId, TopicName
 from muster.v1 import assignors_pb2, group_pb2, types_pb2
 from tests.groups import CHECKOUT
+from tests.support.service.session_client import GROUP, SessionClient, join
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.connection.proxy import running_proxy
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.sdk.watcher import Ledger
-from tests.unit.service.session_client import GROUP, SessionClient, join
-from tests.unit.service.stand import Stand
 
 
 @dataclass

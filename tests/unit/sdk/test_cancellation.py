@@ -12,10 +12,10 @@ import muster
 from muster.connection.unary import ask
 from muster.membership import Partitions
 from muster.v1 import group_pb2
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import classic_stand, make_classic, until_shared
 from tests.unit.sdk.test_member import ALL, make_member
-from tests.unit.service.stand import Stand
 
 
 async def sleep_for_ever() -> None:

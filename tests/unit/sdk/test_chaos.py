@@ -12,11 +12,11 @@ import pytest
 
 import muster
 from muster.membership import Partitions
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
 from tests.unit.sdk.connection.proxy import Proxy, running_proxy
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.sdk.watcher import Ledger
-from tests.unit.service.stand import Stand, running_stand
 
 STEPS = 15
 

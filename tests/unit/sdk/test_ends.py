@@ -14,10 +14,10 @@ from muster.connection import shared_clients
 from muster.connection.lease import read_clock
 from muster.member_sender import MemberSender
 from muster.membership import Partitions
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import make_classic
 from tests.unit.sdk.test_member import ALL, make_member
-from tests.unit.service.stand import Stand, running_stand
 
 
 async def test_a_close_ends_a_join_that_waits(stand: Stand) -> None:

@@ -12,10 +12,10 @@ from model.commands import INTERNAL, DescribeGroups
 from model.ids import GroupId
 from model.responses import DescribeGroupsResponse
 from muster.membership import Partitions
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import classic_stand, make_classic
 from tests.unit.sdk.test_member import ALL, make_member
-from tests.unit.service.stand import Stand
 
 AFTER_ANY_LEASE = float("inf")
 

@@ -11,10 +11,10 @@ import pytest
 import muster
 from muster.connection import shared_clients
 from muster.membership import Partitions
+from tests.support.service.session_client import SessionClient
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until, until_answered
 from tests.unit.sdk.watcher import Hold, Ledger, Watcher
-from tests.unit.service.session_client import SessionClient
-from tests.unit.service.stand import Stand, running_stand
 
 LATER = 1 << 62
 """A Join that is later than those of any member."""

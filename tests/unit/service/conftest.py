@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.stand import Stand, running_stand
 
 
 @pytest.fixture

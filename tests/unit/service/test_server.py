@@ -16,11 +16,11 @@ from coordinator.runtime.authorizer import AllowAll
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from muster.v1 import group_pb2
+from tests.support.service import raw_http2 as raw
+from tests.support.service.session_client import SessionClient, commit, end_status
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
-from tests.unit.service import raw_http2 as raw
 from tests.unit.service.session.test_group_service import first_heartbeat
-from tests.unit.service.session_client import SessionClient, commit, end_status
-from tests.unit.service.stand import Stand, running_stand
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

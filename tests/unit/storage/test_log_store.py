@@ -24,7 +24,7 @@ from storage.log_store import (
 )
 from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
-from tests.unit.storage.appends import (
+from tests.support.storage.appends import (
     append,
     compact,
     make_append,

@@ -7,7 +7,7 @@ import pytest
 from model.ids import LogOffset, LogPartition
 from storage.log_store import StoreError, WatermarkViolation
 from tests.support.memory import MemoryLogStore
-from tests.unit.storage.appends import append, compact, make_append, mark_all
+from tests.support.storage.appends import append, compact, make_append, mark_all
 
 P0 = LogPartition(0)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from model.ids import LogPartition
 from storage.rocks import rocks_opening, rocks_options
 from tests.groups import CHECKOUT
-from tests.unit.storage.appends import make_append, mark_all
+from tests.support.storage.appends import make_append, mark_all
 
 
 def main(folder: str, partitions: int, writes: int, value_size: int, mark: bool) -> None:

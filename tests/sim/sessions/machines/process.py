@@ -13,11 +13,11 @@ from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.configs.coordinator_settings import CoordinatorSettings
 from tests.sim.checkers.violations import Violation
-from tests.sim.cluster.disk import SimDisk, Write
 from tests.sim.sessions.faults import Faults
 from tests.sim.sessions.links.network import Connection, Network
 from tests.sim.sessions.machines.loop import Machine, VirtualLoop
 from tests.support.memory import MemoryLogStore
+from tests.support.virtual.disk import SimDisk, Write
 from tests.support.virtual.scheduler import START_WALL_MS
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from muster.assignors.classic import (
     compute_assignment,
     find_assignor,
 )
-from tests.unit.assignors.classic.groups import compute_figures, count_partitions
+from tests.support.assignors.classic.groups import compute_figures, count_partitions
 
 NAMES = [*CLASSIC_ASSIGNORS, "redundant(1)"]
 each_assignor = pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from muster.assignors.classic import GroupAssignment, Member, compute_assignment
-from tests.unit.assignors.classic.groups import count_partitions, own, pairs, strip
+from tests.support.assignors.classic.groups import count_partitions, own, pairs, strip
 
 ALL = ("range", "roundrobin", "sticky")
 

@@ -16,8 +16,8 @@ from muster.assignors.classic import (
 )
 from muster.assignors.classic.leader import read_member
 from muster.assignors.embedded import decode_assignment, decode_subscription, encode_subscription
-from tests.unit.assignors.cases import compute_checksum
-from tests.unit.assignors.classic.groups import (
+from tests.support.assignors.cases import compute_checksum
+from tests.support.assignors.classic.groups import (
     ClassicRound,
     compute_figures,
     pairs,

@@ -19,7 +19,7 @@ from muster.assignors.embedded import (
     encode_subscription,
     make_subscription,
 )
-from tests.unit.assignors.classic.groups import pairs
+from tests.support.assignors.classic.groups import pairs
 
 SIX = {"t": 6}
 

@@ -7,7 +7,7 @@ import pytest
 from muster.assignors.classic import GroupAssignment, JoinedMember, Member, compute_assignment
 from muster.assignors.classic.leader import compute_assignment_bytes, encode_member_metadata
 from muster.assignors.embedded import decode_assignment
-from tests.unit.assignors.classic.groups import count_partitions, find_holders, own
+from tests.support.assignors.classic.groups import count_partitions, find_holders, own
 
 
 def make_members(count: int, *topics: str) -> list[Member]:

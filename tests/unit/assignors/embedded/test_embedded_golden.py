@@ -27,7 +27,7 @@ from muster.assignors.embedded import (
     group_partitions,
     make_subscription,
 )
-from tests.unit.assignors.cases import VECTORS
+from tests.support.assignors.cases import VECTORS
 
 Line = Mapping[str, Any]
 

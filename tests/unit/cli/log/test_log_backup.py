@@ -12,9 +12,9 @@ from cli.errors import CommandError, ExitCode
 from storage.codec.record_codec import encode_key, encode_value
 from storage.rocks.rocks_opening import open_store
 from storage.transfer.backup import MANIFEST
-from tests.durability.logs import current
-from tests.unit.cli.log.log_files import SEGMENTS, invoke
-from tests.unit.storage.appends import append, make_append, mark_all, offset_key, offset_value
+from tests.support.cli.log_files import SEGMENTS, invoke
+from tests.support.storage.appends import append, make_append, mark_all, offset_key, offset_value
+from tests.support.storage.logs import current
 
 
 @pytest.fixture

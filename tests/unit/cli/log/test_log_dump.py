@@ -16,8 +16,8 @@ from cli.main import app
 from storage.codec.batch_encoding import encode_batch
 from storage.rocks.rocks_opening import open_store
 from tests.groups import CHECKOUT
-from tests.unit.cli.log.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
-from tests.unit.storage.golden import golden_batches, golden_lines
+from tests.support.cli.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
+from tests.support.storage.golden import golden_batches, golden_lines
 
 TRANSACTIONS = "o19-txn-classic"
 

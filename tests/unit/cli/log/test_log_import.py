@@ -17,8 +17,8 @@ from storage.folder import watermark
 from storage.folder.watermark import WatermarkHeader, create_watermark
 from storage.rocks.rocks_opening import open_store
 from storage.side_codec import decode_side
-from tests.unit.cli.log.log_files import SEGMENTS, invoke, write_segment
-from tests.unit.storage.appends import offset_key, offset_value
+from tests.support.cli.log_files import SEGMENTS, invoke, write_segment
+from tests.support.storage.appends import offset_key, offset_value
 
 TOPIC_ID = "bw5pX9ilSquxU3RvBSpXVw"
 TOPICS = f"""

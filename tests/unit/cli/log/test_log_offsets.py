@@ -13,7 +13,7 @@ import pytest
 from cli.errors import ExitCode
 from model.ids import GroupId, compute_log_partition
 from tests.groups import CHECKOUT
-from tests.unit.cli.log.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
+from tests.support.cli.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
 
 TRUTH = CHECKOUT / "tests" / "golden" / "truth" / "final_state_after_restart.json"
 WIDE = "o18-offsets.wide"

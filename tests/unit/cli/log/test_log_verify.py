@@ -17,9 +17,9 @@ from storage.codec.batch_encoding import encode_batch
 from storage.log_store import pack_latest
 from storage.rocks.rocks_opening import open_store
 from tests.groups import CHECKOUT
+from tests.support.cli.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
+from tests.support.storage.appends import append, make_append, mark_all, offset_key, offset_value
 from tests.support.trimming import trim_once
-from tests.unit.cli.log.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
-from tests.unit.storage.appends import append, make_append, mark_all, offset_key, offset_value
 
 EXPIRY = CHECKOUT / "tests" / "golden" / "expiry" / "segments"
 

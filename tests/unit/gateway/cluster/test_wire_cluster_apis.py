@@ -10,8 +10,8 @@ from gateway.apis.api_registry import APIS
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import run_rig, topic_id_of, with_settings
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_rig import run_rig, topic_id_of, with_settings
+from tests.support.gateway.wire_steps import (
     CLUSTER,
     CONFIGS,
     FIND,

@@ -13,11 +13,11 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from tests.support.gateway.wire_rig import Rig, run_rig
+from tests.support.gateway.wire_steps import CONFIGS, HEARTBEAT, UNPARKED, member_of
 from tests.support.waiting import until
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import beat, join
-from tests.unit.gateway.wire_rig import Rig, run_rig
-from tests.unit.gateway.wire_steps import CONFIGS, HEARTBEAT, UNPARKED, member_of
 
 ALTER, LIST_RESOURCES = 44, 74
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from gateway.codec.decoding import decode
 from gateway.codec.encoding import encode
 from gateway.codec.kio_schema import Field, compute_fields, request_type, response_type
+from tests.support.gateway.entity_json import entity_to_json
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 SERVED = (3, 8, 9, 10, 15, 16, 18, 22, 68, 69)
@@ -34,32 +33,6 @@ def entity_of(row: dict[str, Any]) -> Any:
 
 def names() -> list[tuple[str, str, int]]:
     return sorted({(row["api"], row["direction"], row["version"]) for row in load_vectors()})
-
-
-def compute_wire_name(field: Field) -> str:
-    camel = re.sub(r"_([a-z])", lambda match: match[1].upper(), field.name)
-    return camel + "Ms" * field.kafka_type.startswith(("timedelta", "datetime"))
-
-
-def to_json(field: Field, value: Any) -> Any:
-    """A value as Kafka's JSON converters write it."""
-    if field.is_array and isinstance(value, tuple):
-        row = Field(field.name, field.kafka_type, field.entity, False, False, None, None)
-        return [to_json(row, item) for item in value]
-    if field.kafka_type == "uuid":
-        return base64.urlsafe_b64encode(value or bytes(16)).decode().rstrip("=")
-    if value is None:
-        return None
-    if field.entity is not None:
-        return entity_to_json(value)
-    if field.kafka_type in ("bytes", "records"):
-        return base64.b64encode(value).decode()
-    return value
-
-
-def entity_to_json(entity: Any) -> dict[str, Any]:
-    rows = compute_fields(type(entity))
-    return {compute_wire_name(row): to_json(row, getattr(entity, row.name)) for row in rows}
 
 
 def check_same(ours: Any, kafkas: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from typing import Any
 
 import pytest
@@ -24,7 +22,8 @@ from model.errors import ErrorCode
 from model.ids import MemberId, TopicId, TopicName
 from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, PartitionResult, TopicResult
-from tests.unit.gateway.codec.test_codec_golden import GOLDEN, load_vectors
+from tests.support.gateway.exchanges import load_exchanges
+from tests.unit.gateway.codec.test_codec_golden import load_vectors
 
 HEARTBEAT, COMMIT = 68, 8
 
@@ -313,11 +312,6 @@ def test_kafkas_own_messages_are_read_alike() -> None:
             check_commit_read(row["version"], body)
             checked += 1
     assert checked == 55
-
-
-def load_exchanges() -> list[dict[str, Any]]:
-    with gzip.open(GOLDEN / "wire" / "exchanges.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def test_what_real_clients_sent_to_kafka_is_read_alike() -> None:

@@ -11,8 +11,9 @@ from gateway.codec.decoding import decode
 from gateway.codec.encoding import encode
 from gateway.codec.kio_schema import response_type
 from gateway.headers import Routes, skip_header
-from tests.unit.gateway.codec.test_codec_golden import check_same, entity_to_json
-from tests.unit.gateway.codec.test_wire_hand_codecs import load_exchanges
+from tests.support.gateway.entity_json import entity_to_json
+from tests.support.gateway.exchanges import load_exchanges
+from tests.unit.gateway.codec.test_codec_golden import check_same
 
 
 def recorded() -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from model.responses import (
     OffsetCommitResponse,
     OffsetFetchResponse,
 )
+from tests.support.gateway.wire_door import Gateway
 from tests.support.wire.fields import beat, join
-from tests.unit.gateway.wire_door import Gateway
 
 HEARTBEAT, COMMIT, FETCH = 68, 8, 9
 CALLER = Caller("User:ANONYMOUS", "c", "/127.0.0.1")

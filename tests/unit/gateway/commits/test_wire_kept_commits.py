@@ -26,13 +26,13 @@ from model.log.records import OffsetCommitKey
 from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import topic_id_of, with_settings
+from tests.support.gateway.wire_steps import COMMIT, FETCH, HEARTBEAT, VERSIONS, commit_topics
 from tests.support.memory import MemoryLogStore
 from tests.support.waiting import until
 from tests.support.wire.fields import join
 from tests.support.wire.frames import frame, make_request
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import topic_id_of, with_settings
-from tests.unit.gateway.wire_steps import COMMIT, FETCH, HEARTBEAT, VERSIONS, commit_topics
 
 STEPS = 150
 KINDS = {

@@ -17,10 +17,10 @@ from gateway.codec.decoding_in_slices import SLICE_BYTES
 from gateway.codec.kio_schema import response_schema
 from gateway.commits.kept_commits import PendingCommit
 from model.errors import ErrorCode
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import with_settings
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.codec.test_wire_hand_codecs import make_commit
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import with_settings
 
 COMMIT, LIST_GROUPS = 8, 16
 wire = response_schema(LIST_GROUPS)

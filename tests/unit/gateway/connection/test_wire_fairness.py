@@ -21,11 +21,11 @@ from gateway.connection.connection_turns import (
     TURN_S,
 )
 from model.commands import COMMIT_PARTITIONS_MAX
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import with_settings
+from tests.support.gateway.wire_steps import COMMIT, commit_topics
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.connection.test_wire_connection import Held, ask, correlations
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import with_settings
-from tests.unit.gateway.wire_steps import COMMIT, commit_topics
 
 LIST_GROUPS, VERSIONS = 16, 18
 

@@ -27,12 +27,12 @@ from model.commands import INTERNAL, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicName
 from tests.garbage import count_left, run_as_served
+from tests.support.gateway.wire_rig import topic_id_of
 from tests.support.memory import MemoryLogStore
 from tests.support.waiting import until
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import beat, join
 from tests.unit.gateway.topics.store_rig import a_batch
-from tests.unit.gateway.wire_rig import topic_id_of
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, COMMIT, OFFSET_FETCH, FIND = 0, 1, 2, 3, 8, 9, 10
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST, VERSIONS = 11, 12, 13, 14, 15, 16, 18

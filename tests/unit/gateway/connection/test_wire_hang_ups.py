@@ -10,9 +10,9 @@ import pytest
 
 from gateway import wire_server as server_module
 from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
+from tests.support.gateway.wire_rig import Rig, run_rig
 from tests.support.waiting import until
 from tests.unit.gateway.connection.test_wire_connection import Held, ask
-from tests.unit.gateway.wire_rig import Rig, run_rig
 
 
 @pytest.fixture

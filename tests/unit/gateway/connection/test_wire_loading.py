@@ -6,10 +6,8 @@ import pytest
 
 from coordinator.runtime.loading.loading import Loading
 from model.errors import ErrorCode
-from tests.support.wire.connection import Connection
-from tests.support.wire.fields import beat, join
-from tests.unit.gateway.wire_rig import Rig, run_rig
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_rig import Rig, run_rig
+from tests.support.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
     DESCRIBE_GROUPS,
@@ -21,6 +19,8 @@ from tests.unit.gateway.wire_steps import (
     commit_topics,
     fetch,
 )
+from tests.support.wire.connection import Connection
+from tests.support.wire.fields import beat, join
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 

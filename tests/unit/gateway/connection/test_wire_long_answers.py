@@ -16,10 +16,9 @@ from gateway.codec.kio_schema import request_schema, response_schema, response_t
 from gateway.long_answers import LongAnswer, reply_in_slices
 from gateway.topics.topic_catalogue import PartitionLeader
 from tests.support.authorizers import Rights
-from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_door import Gateway
-from tests.unit.gateway.wire_rig import Rig, run_rig, with_settings
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_door import Gateway
+from tests.support.gateway.wire_rig import Rig, run_rig, with_settings
+from tests.support.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
     FETCH,
@@ -28,6 +27,7 @@ from tests.unit.gateway.wire_steps import (
     commit_topics,
     member_of,
 )
+from tests.support.wire.connection import Connection
 
 METADATA = 3
 ROWS = 40

@@ -21,11 +21,11 @@ from gateway.codec.kio_schema import compute_fields, request_schema, request_typ
 from gateway.commits.offset_commit_wire import make_commit_decoder, make_long_commit_decoder
 from gateway.heartbeats.heartbeat_wire import make_heartbeat_decoder, make_long_heartbeat_decoder
 from model.errors import ErrorCode
+from tests.support.gateway.wire_door import Gateway
+from tests.support.gateway.wire_rig import run_rig, with_settings
 from tests.support.wire.connection import Connection
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.codec.test_wire_hand_codecs import make_commit
-from tests.unit.gateway.wire_door import Gateway
-from tests.unit.gateway.wire_rig import run_rig, with_settings
 
 ELEMENTS = 250_000
 COUNT = 12_000

@@ -17,10 +17,10 @@ import pytest_asyncio
 from gateway.codec.encoding import encode, encode_unsigned_varint
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
+from tests.support.gateway.wire_rig import Rig, run_rig, topic_id_of, with_settings
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import beat, join
 from tests.support.wire.frames import frame, make_request
-from tests.unit.gateway.wire_rig import Rig, run_rig, topic_id_of, with_settings
 
 HEARTBEAT, METADATA, COMMIT, FETCH, VERSIONS = 68, 3, 8, 9, 18
 

@@ -18,12 +18,12 @@ from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from muster.assignors import embedded
+from tests.support.gateway.wire_rig import Rig, run_rig
+from tests.support.gateway.wire_steps import HEARTBEAT as CONSUMER_HEARTBEAT
+from tests.support.gateway.wire_steps import VERSIONS
 from tests.support.wire.connection import PATIENCE_S, Connection
 from tests.support.wire.fields import beat
 from tests.support.wire.fields import join as join_consumers
-from tests.unit.gateway.wire_rig import Rig, run_rig
-from tests.unit.gateway.wire_steps import HEARTBEAT as CONSUMER_HEARTBEAT
-from tests.unit.gateway.wire_steps import VERSIONS
 
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST = 11, 12, 13, 14, 15, 16
 JOIN_VERSION, SYNC_VERSION, LEAVE_VERSION = 3, 5, 5

@@ -18,10 +18,8 @@ from gateway.codec.kio_schema import request_schema
 from model.classic_commands import PROTOCOLS_MAX
 from model.commands import COMMIT_PARTITIONS_MAX
 from model.errors import ErrorCode
-from tests.support.wire.connection import Connection
-from tests.support.wire.fields import beat, join
-from tests.unit.gateway.wire_rig import Rig, run_rig, with_settings
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_rig import Rig, run_rig, with_settings
+from tests.support.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
     FETCH,
@@ -33,6 +31,8 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
+from tests.support.wire.connection import Connection
+from tests.support.wire.fields import beat, join
 
 JOIN, TXN_COMMIT = 11, 28
 MANY = 2 * COMMIT_PARTITIONS_MAX

@@ -11,26 +11,15 @@ from coordinator.runtime.loading.loading import Loading
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from tests.support.gateway.wire_rig import Rig, run_rig
+from tests.support.gateway.wire_steps import JOIN, SYNC, join_fields
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import Rig, run_rig
 
-JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS = 11, 12, 13, 14, 15
+HEARTBEAT, LEAVE, DESCRIBE_GROUPS = 12, 13, 15
 AT_ONCE = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
 SYNC_VERSIONS = (0, 1, 2, 3, 4, 4, 4, 5, 5, 5)
 HEARTBEAT_VERSIONS = (0, 1, 2, 3, 4, 4, 4, 4, 4, 4)
 LEAVE_VERSIONS = (0, 1, 2, 3, 4, 5, 5, 5, 5, 5)
-
-
-def join_fields(version: int, group: str, member: str = "") -> dict[str, Any]:
-    protocol = request_schema(JOIN, version).JoinGroupRequestProtocol
-    fields: dict[str, Any] = {
-        "group_id": group,
-        "session_timeout": 10_000,
-        "member_id": member,
-        "protocol_type": "consumer",
-        "protocols": (protocol(name="range", metadata=b"said"),),
-    }
-    return fields | ({"rebalance_timeout": 20_000} if version >= 1 else {})
 
 
 async def join(client: Connection, version: int, group: str) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
+from tests.support.gateway.wire_rig import Rig, run_rig
 from tests.support.wire import fields
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import Rig, run_rig
 
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, CONSUMER_HEARTBEAT = 11, 12, 13, 14, 15, 68
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 9, 5, 4, 5

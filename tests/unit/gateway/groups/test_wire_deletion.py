@@ -10,10 +10,8 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from tests.support.authorizers import Rights
-from tests.support.wire.connection import Connection
-from tests.support.wire.fields import beat
-from tests.unit.gateway.wire_rig import run_rig
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_rig import run_rig
+from tests.support.gateway.wire_steps import (
     COMMIT,
     HEARTBEAT,
     LIST,
@@ -22,6 +20,8 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
+from tests.support.wire.connection import Connection
+from tests.support.wire.fields import beat
 
 DELETE_GROUPS, OFFSET_DELETE = 42, 47
 

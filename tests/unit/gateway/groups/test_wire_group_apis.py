@@ -12,12 +12,9 @@ from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId
-from tests.support.imported_groups import make_imported
-from tests.support.waiting import until, until_answered
-from tests.support.wire.fields import beat, join
-from tests.unit.gateway.fake_coordinator import VirtualClock
-from tests.unit.gateway.wire_rig import run_rig, topic_id_of
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.fake_coordinator import VirtualClock
+from tests.support.gateway.wire_rig import run_rig, topic_id_of
+from tests.support.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
     DESCRIBE_GROUPS,
@@ -30,6 +27,9 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
+from tests.support.imported_groups import make_imported
+from tests.support.waiting import until, until_answered
+from tests.support.wire.fields import beat, join
 
 
 async def test_group_of_two_by_both_versions() -> None:

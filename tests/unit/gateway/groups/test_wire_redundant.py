@@ -15,8 +15,8 @@ from muster.assignors.classic import (
     encode_member_metadata,
 )
 from muster.assignors.embedded import decode_assignment
+from tests.support.gateway.wire_rig import run_rig
 from tests.support.wire.connection import Connection
-from tests.unit.gateway.wire_rig import run_rig
 
 JOIN, SYNC = 11, 14
 JOIN_VERSION, SYNC_VERSION = 3, 3

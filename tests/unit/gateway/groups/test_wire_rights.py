@@ -6,9 +6,8 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from tests.support.authorizers import Rights
-from tests.support.wire.fields import beat, join
-from tests.unit.gateway.wire_rig import run_rig, topic_id_of
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_rig import run_rig, topic_id_of
+from tests.support.gateway.wire_steps import (
     COMMIT,
     CONFIGS,
     DESCRIBE,
@@ -24,6 +23,7 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
+from tests.support.wire.fields import beat, join
 
 GROUP_READ = (Operation.READ, ResourceType.GROUP, "g")
 GROUP_DESCRIBE = (Operation.DESCRIBE, ResourceType.GROUP, "g")

@@ -8,10 +8,8 @@ import pytest
 
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
-from tests.support.wire.connection import Connection
-from tests.support.wire.fields import beat, join
-from tests.unit.gateway.wire_rig import run_rig
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_rig import run_rig
+from tests.support.gateway.wire_steps import (
     COMMIT,
     DESCRIBE,
     HEARTBEAT,
@@ -21,6 +19,8 @@ from tests.unit.gateway.wire_steps import (
     fetch,
     member_of,
 )
+from tests.support.wire.connection import Connection
+from tests.support.wire.fields import beat, join
 
 LEAVE_GROUP = 13
 

@@ -11,24 +11,21 @@ import pytest
 from gateway.codec.kio_schema import request_schema
 from model.configs.coordinator_settings import CoordinatorSettings
 from muster.assignors import embedded
+from tests.support.gateway.fake_coordinator import VirtualClock
+from tests.support.gateway.wire_rig import HEARTBEAT as CONSUMER_HEARTBEAT
+from tests.support.gateway.wire_rig import Rig, run_rig
+from tests.support.gateway.wire_steps import DESCRIBE, JOIN, SYNC, UNPARKED, join_fields
 from tests.support.waiting import until
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import beat as consumer_beat
 from tests.support.wire.fields import join as consumer_join
-from tests.unit.gateway.fake_coordinator import VirtualClock
 from tests.unit.gateway.groups.test_wire_classic_groups import (
     HEARTBEAT,
     HEARTBEAT_VERSIONS,
-    JOIN,
     LEAVE,
     LEAVE_VERSIONS,
-    SYNC,
     SYNC_VERSIONS,
-    join_fields,
 )
-from tests.unit.gateway.wire_rig import HEARTBEAT as CONSUMER_HEARTBEAT
-from tests.unit.gateway.wire_rig import Rig, run_rig
-from tests.unit.gateway.wire_steps import DESCRIBE, UNPARKED
 
 SUBSCRIPTION = embedded.encode_subscription(embedded.make_subscription(["t"]))
 

@@ -17,62 +17,51 @@ import pytest
 from coordinator.runtime.runtime import Runtime
 from gateway.apis.groups.k68_consumer_group_heartbeat import make_command
 from gateway.codec.encoding import encode
-from gateway.codec.kio_schema import request_schema
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response, make_heartbeat_decoder
 from gateway.pace.steady import Steady
 from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import topic_id_of, with_settings
+from tests.support.gateway.wire_steps import COMMIT, HEARTBEAT, commit_topics
 from tests.support.memory import MemoryLogStore
-from tests.support.wire.fields import beat, join
 from tests.support.wire.frames import frame, make_request, parse
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import topic_id_of, with_settings
-from tests.unit.gateway.wire_steps import COMMIT, HEARTBEAT, commit_topics
+from tests.support.wire.member import WireState
 
 STEPS = 200
-wire = request_schema(HEARTBEAT)
 
 
-class Client:
+class Client(WireState):
     """A member that follows its assignment, though not always at once."""
 
     def __init__(self, gateway: Gateway, name: str) -> None:
+        super().__init__("g", ("t",), name)
         self.door = gateway.connect()
-        self.name = name
-        self.epoch = 0
-        self.owned: tuple[Any, ...] = ()
-        self.names: tuple[str, ...] = ("t",)
 
-    async def heartbeat(self, fields: dict[str, Any]) -> None:
-        self.door.request(HEARTBEAT, 1, 1, **fields)
+    async def heartbeat(self, said: dict[str, Any]) -> None:
+        self.door.request(HEARTBEAT, 1, 1, **said)
         [(_, answer)] = await settle(self.door)
         if answer.error_code:
-            self.epoch, self.owned = 0, ()
+            self.forget()
             return
-        self.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            self.owned = tuple(
-                wire.TopicPartitions(topic_id=row.topic_id, partitions=row.partitions)
-                for row in answer.assignment.topic_partitions
-            )
+        assignment = self.hear(answer)
+        if assignment is not None:
+            self.owned = assignment
 
-    async def join(self) -> None:
-        self.epoch, self.owned = 0, ()
-        await self.heartbeat(join("g", self.name, self.names))
-
-    async def beat(self, **fields: Any) -> None:
-        if not self.epoch:
-            await self.join()
+    async def beat(self, **said: Any) -> None:
+        if not self.member_epoch:
+            self.forget()
+            await self.heartbeat(self.compose_full())
         else:
-            await self.heartbeat(beat("g", self.name, self.epoch, **fields))
+            await self.heartbeat(self.compose_partial(**said))
 
     async def leave(self) -> None:
-        if self.epoch:
-            self.door.request(HEARTBEAT, 1, 1, **beat("g", self.name, -1))
+        if self.member_epoch:
+            self.door.request(HEARTBEAT, 1, 1, **self.compose_leave())
             await settle(self.door)
-            self.epoch = 0
+            self.member_epoch = 0
 
 
 async def settle(door: Door) -> Any:
@@ -121,16 +110,16 @@ async def step(rng: random.Random, clients: list[Client], runtime: Runtime) -> N
         case "beat":
             await client.beat()
         case "acknowledge":
-            await client.beat(topic_partitions=client.owned)
+            await client.beat(topic_partitions=client.owned_rows())
         case "repeat":
             for _ in range(3):
                 await client.beat()
         case "change":
-            client.names = rng.choice([("t",), ("t", "u"), ("u", "v"), ()])
+            client.topics = rng.choice([("t",), ("t", "u"), ("u", "v"), ()])
             await client.beat(
-                subscribed_topic_names=client.names,
+                subscribed_topic_names=client.topics,
                 rebalance_timeout=300_000,
-                topic_partitions=client.owned,
+                topic_partitions=client.owned_rows(),
             )
         case "leave":
             await client.leave()
@@ -145,8 +134,8 @@ async def step(rng: random.Random, clients: list[Client], runtime: Runtime) -> N
 def commit_frame(client: Client, topics: tuple[Any, ...]) -> bytes:
     fields = {
         "group_id": "g",
-        "member_id": client.name,
-        "generation_id_or_member_epoch": client.epoch,
+        "member_id": client.member_id,
+        "generation_id_or_member_epoch": client.member_epoch,
         "topics": topics,
     }
     request = make_request(COMMIT, 9, **fields)

@@ -12,7 +12,7 @@ from gateway.connection.peers import compute_java_host, describe_peer
 from gateway.connection.refusals import Refusals
 from gateway.pace.pacing import Pace, compute_pace, compute_park_ms, compute_told_ms
 from gateway.settings import GatewaySettings
-from tests.unit.gateway.wire_rig import with_settings
+from tests.support.gateway.wire_rig import with_settings
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from model.errors import ErrorCode, UnknownMemberId
 from model.ids import TopicId
 from model.log.records import TopicPartitions
 from tests.support.authorizers import Rights
+from tests.support.gateway.fake_coordinator import answer_of
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import with_settings
 from tests.support.wire.fields import beat, join
 from tests.support.wire.frames import frame, make_request
-from tests.unit.gateway.fake_coordinator import answer_of
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import with_settings
 
 HEARTBEAT = 68
 REST_MS = 550

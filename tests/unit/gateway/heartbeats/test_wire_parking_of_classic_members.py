@@ -10,8 +10,8 @@ from gateway.heartbeats.parking import TICK_MS
 from model.commands import OffsetCommit, SyncGroup
 from model.errors import RebalanceInProgress
 from model.responses import ClassicHeartbeatResponse, OffsetCommitResponse, SyncGroupResponse
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import with_settings
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import with_settings
 
 COMMIT, HEARTBEAT, SYNC = 8, 12, 14
 INTERVAL_S = 3.0

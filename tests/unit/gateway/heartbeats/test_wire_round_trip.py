@@ -23,10 +23,10 @@ from gateway.pace.pacing import (
     compute_rest_ms,
 )
 from gateway.pace.round_trip import RecentDelay, RoundTrip
+from tests.support.gateway.fake_coordinator import answer_of
+from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_rig import with_settings
 from tests.support.wire.fields import beat, join
-from tests.unit.gateway.fake_coordinator import answer_of
-from tests.unit.gateway.wire_door import Door, Gateway
-from tests.unit.gateway.wire_rig import with_settings
 
 HEARTBEAT, VERSIONS = 68, 18
 STEP_S = 0.001
@@ -45,7 +45,10 @@ def jittering(round_trip_ms: float, seed: int = 1) -> Way:
 
 
 class Client:
-    """A client with a long round trip: it sends ApiVersions, joins, and heartbeats."""
+    """A client with a long round trip: it sends ApiVersions, joins, and heartbeats.
+
+    It is a model of when a client sends; an assignment is none of its business.
+    """
 
     def __init__(self, kind: str, way_ms: Way, gateway: Gateway | None = None) -> None:
         self.kind = kind

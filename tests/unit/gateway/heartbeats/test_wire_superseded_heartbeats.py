@@ -19,10 +19,10 @@ from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from model.log.records import MemberState
+from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.virtual.scheduler import VirtualScheduler
 from tests.support.virtual.server import CALLER, VirtualServer
 from tests.support.wire.fields import beat, join
-from tests.unit.gateway.wire_door import Door, Gateway
 
 HEARTBEAT, JOIN_GROUP, VERSIONS = 68, 11, 18
 wire = request_schema(HEARTBEAT)

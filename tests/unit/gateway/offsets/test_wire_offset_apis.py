@@ -6,8 +6,8 @@ import pytest
 
 from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
-from tests.unit.gateway.wire_rig import run_rig
-from tests.unit.gateway.wire_steps import (
+from tests.support.gateway.wire_rig import run_rig
+from tests.support.gateway.wire_steps import (
     COMMIT,
     FETCH,
     UNPARKED,

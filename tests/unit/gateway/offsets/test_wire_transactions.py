@@ -11,10 +11,10 @@ from gateway.codec.kio_schema import request_schema
 from model.errors import ErrorCode
 from model.ids import GroupId
 from tests.support.authorizers import Rights
+from tests.support.gateway.wire_rig import Rig, run_rig
+from tests.support.gateway.wire_steps import FIND, UNPARKED, fetch, member_of
 from tests.support.wire.connection import Connection
 from tests.unit.gateway.groups.test_wire_deletion import delete_groups, list_groups
-from tests.unit.gateway.wire_rig import Rig, run_rig
-from tests.unit.gateway.wire_steps import FIND, UNPARKED, fetch, member_of
 
 MARKERS, TXN_COMMIT = 27, 28
 OFFSETS = "__consumer_offsets"

@@ -32,7 +32,7 @@ from pipeline.tables.histories.rows import Rows
 from pipeline.tables.histories.written_records import LoggedRecord
 from storage.codec.record_codec import encode_key, encode_value
 from tests.pipeline.logged import follow
-from tests.unit.pipeline.decoding.blocks import START_MS
+from tests.support.pipeline.blocks import START_MS
 
 DAY_MS = 24 * 60 * 60 * 1000
 GROUP = GroupId("g")

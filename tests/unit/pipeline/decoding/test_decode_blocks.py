@@ -13,8 +13,8 @@ from pipeline import schema
 from pipeline.decoding.blocks import decode_blocks
 from storage.codec.batch_encoding import encode_batch
 from tests.pipeline.tables.golden_rows import compute_decoded, compute_golden_row, parse_json
-from tests.unit.pipeline.decoding.blocks import START_MS, make_batch, make_commits, make_log
-from tests.unit.storage.golden import filled_records, golden_batches, golden_lines, segments
+from tests.support.pipeline.blocks import START_MS, make_batch, make_commits, make_log
+from tests.support.storage.golden import filled_records, golden_batches, golden_lines, segments
 
 COMMITS = pa.schema([schema.RECORDS.field(n) for n in ("offset", "group_id", "committed_offset")])
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline.decoding import scan
 from pipeline.decoding.byte_source import BytesInMemory
 from pipeline.decoding.scan import Damage, ScanPosition, scan_batches
-from tests.unit.pipeline.decoding.blocks import make_log
+from tests.support.pipeline.blocks import make_log
 
 LOG = make_log(12, count=4)
 STARTS = [sum(map(len, LOG[:index])) for index in range(len(LOG))]

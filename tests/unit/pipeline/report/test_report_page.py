@@ -24,7 +24,7 @@ from pipeline.report.scales import (
     show_short,
     show_time_tick,
 )
-from tests.unit.pipeline.report.report_figures import LONG, START_MS, make_report
+from tests.support.pipeline.report_figures import LONG, START_MS, make_report
 
 MADE = datetime(2026, 11, 22, tzinfo=UTC)
 VOID = {"meta", "link"}

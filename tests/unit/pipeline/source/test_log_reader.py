@@ -32,9 +32,9 @@ from pipeline.source.slice_reading import open_log
 from storage.folder.watermark import FORMAT_VERSION, WatermarkHeader, create_watermark
 from storage.log_store import FormatTooNew, read_batch_range
 from storage.rocks.rocks_opening import open_store
-from tests.unit.pipeline.decoding.blocks import START_MS, make_log
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
-from tests.unit.storage.golden import GOLDEN, golden_lines
+from tests.support.pipeline.blocks import START_MS, make_log
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.golden import GOLDEN, golden_lines
 
 SEGMENTS = GOLDEN / "segments"
 

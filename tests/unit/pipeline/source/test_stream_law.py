@@ -18,7 +18,7 @@ from pipeline.schema import DATA_LOSS, RECORDS, TOPIC
 from pipeline.source.data_source import GroupLogReader
 from pipeline.source.errors import DataLoss
 from pipeline.source.options import parse_options
-from tests.unit.pipeline.broker_log import BrokerLog, make_batch
+from tests.support.pipeline.broker_log import BrokerLog, make_batch
 from tests.unit.pipeline.source.streams import Row, Stream
 
 SEEDS = int(os.environ.get("STREAM_SEEDS", "25"))

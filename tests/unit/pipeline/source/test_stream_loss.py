@@ -15,11 +15,11 @@ from pipeline.schema import DATA_LOSS, TOPIC
 from pipeline.source.errors import DataLoss, LogReplaced, NotALog, SourceError
 from pipeline.source.logs.segment_log import SegmentLog
 from storage.rocks.rocks_opening import open_store
+from tests.support.pipeline.blocks import make_commits, make_log
+from tests.support.pipeline.broker_log import BrokerLog
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 from tests.support.trimming import trim_once
-from tests.unit.pipeline.broker_log import BrokerLog
-from tests.unit.pipeline.decoding.blocks import make_commits, make_log
 from tests.unit.pipeline.source.streams import Row, Stream
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
 
 
 def offsets(rows: list[Row]) -> list[int]:

@@ -15,7 +15,7 @@ from pipeline.source.offset_ranges import limit_offsets
 from pipeline.source.options import parse_options
 from pipeline.source.stream_reader import GroupLogStreamReader
 from storage.rocks.rocks_opening import open_store
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 ALL = ReadAllAvailable()
 _readers: list[GroupLogStreamReader] = []

@@ -14,7 +14,7 @@ from pipeline.tables.record_files import RecordFiles, split_days
 from pipeline.tables.record_table import TABLE_NAMES
 from pipeline.tables.writing import NO_DAY
 from tests.pipeline.logged import golden_table
-from tests.unit.pipeline.decoding.blocks import START_MS, make_commits, make_log
+from tests.support.pipeline.blocks import START_MS, make_commits, make_log
 
 DAY_MS = 24 * 60 * 60 * 1000
 

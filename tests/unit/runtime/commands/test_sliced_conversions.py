@@ -67,7 +67,7 @@ def given(number: int) -> bytes:
 def begin_upgrade(server: VirtualServer) -> Pending:
     """The new member has sent its request, and the first slices are done."""
     pending = server.submit(server.join_command("g", "new", ["foo"]))
-    step_until(server, lambda: G in server.runtime.parts.turns._held)
+    server.step_until(lambda: G in server.runtime.parts.turns._held)
     server.scheduler.step()
     assert not pending.is_answered
     return pending
@@ -76,18 +76,10 @@ def begin_upgrade(server: VirtualServer) -> Pending:
 def begin_downgrade(server: VirtualServer) -> Pending:
     server.join("g", "new", ["foo"])
     pending = server.submit(ConsumerGroupLeave(CALLER, G, MemberId("new")))
-    step_until(server, lambda: G in server.runtime.parts.turns._held)
+    server.step_until(lambda: G in server.runtime.parts.turns._held)
     server.scheduler.step()
     assert not pending.is_answered
     return pending
-
-
-def step_until(server: VirtualServer, condition: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if condition():
-            return
-        server.scheduler.step()
-    raise AssertionError("it never is")
 
 
 def kind_of(runtime: Runtime) -> str:
@@ -183,7 +175,7 @@ def test_what_members_say_meanwhile_is_handled_after_it_in_order() -> None:
     say("join", join)
     say("heartbeat", ClassicHeartbeat(CALLER, G, MEMBERS[0], 5))
     say("other", server.join_command("other", "o", ["foo"]))
-    step_until(server, lambda: len(answered) == 1)
+    server.step_until(lambda: len(answered) == 1)
     assert answered[0].startswith("other"), "who is in another group waits for nothing"
     assert not upgrade.is_answered
     server.settle()

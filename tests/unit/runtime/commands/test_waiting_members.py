@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -54,14 +54,6 @@ def begin_joins(server: VirtualServer) -> list[Pending]:
     return pending
 
 
-def step_until(server: VirtualServer, condition: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if condition():
-            return
-        server.scheduler.step()
-    raise AssertionError("it never is")
-
-
 def count_answered(pending: Sequence[Pending]) -> int:
     return sum(each.is_answered for each in pending)
 
@@ -69,7 +61,7 @@ def count_answered(pending: Sequence[Pending]) -> int:
 def tell_some(server: VirtualServer) -> list[Pending]:
     """The join phase has ended, and the first slice of responses is sent."""
     pending = begin_joins(server)
-    step_until(server, lambda: count_answered(pending) > 0)
+    server.step_until(lambda: count_answered(pending) > 0)
     assert count_answered(pending) == SLICE
     assert not pending[-1].is_answered
     return pending
@@ -106,7 +98,7 @@ def test_the_leader_is_told_first() -> None:
     value = GroupMetadataValue("connect", 5, "p", LAST, 0, members)
     replay(server.runtime._shard_of(G), Record(GroupMetadataKey(G), value))
     pending = [server.submit(join(own, b"otherwise")) for own in MEMBERS]
-    step_until(server, lambda: count_answered(pending) > 0)
+    server.step_until(lambda: count_answered(pending) > 0)
     told_first = [own for own, each in zip(MEMBERS, pending, strict=True) if each.is_answered]
     assert told_first == [*MEMBERS[: SLICE - 1], LAST]
     told = pending[-1].answer
@@ -167,7 +159,7 @@ def test_one_that_cannot_be_told_is_in_nobodys_way() -> None:
     waiting = server.runtime.parts.waiting._waiting
     gone = list(waiting)[1::2]
     waiting.update(dict.fromkeys(gone, fail))
-    step_until(server, lambda: count_answered(pending) > 0)
+    server.step_until(lambda: count_answered(pending) > 0)
     server.settle()
     assert count_answered(pending) == len(MEMBERS) - len(gone)
     assert not server.runtime.parts.waiting.is_busy
@@ -185,7 +177,7 @@ def test_a_failed_slice_keeps_nobody_from_the_next(monkeypatch: pytest.MonkeyPat
         give(groups, reply, answer)
 
     monkeypatch.setattr(room, "_answer", fail_at_times)
-    step_until(server, lambda: count_answered(pending) > 0)
+    server.step_until(lambda: count_answered(pending) > 0)
     server.settle()
     assert count_answered(pending) == len(pending) - 2
 
@@ -222,7 +214,7 @@ def test_a_rebalance_before_all_are_told_their_assignments() -> None:
     server = make_server()
     pending = make_generation(server)
     leader = server.submit(sync(MEMBERS[0]))
-    step_until(server, lambda: leader.is_answered)
+    server.step_until(lambda: leader.is_answered)
     assert not pending[-1].is_answered
     again = server.submit(join(MEMBERS[1], b"otherwise"))
     server.settle()

@@ -15,9 +15,9 @@ from storage.codec.batch_encoding import encode_batch
 from storage.log_store import PartitionAppend, pack_latest
 from tests.support.memory import MemoryLogStore
 from tests.support.shadow import describe_shards
+from tests.support.storage.appends import offset_key, offset_value
 from tests.support.targets_in_threads import never_quick
 from tests.support.virtual.server import VirtualServer, error_name
-from tests.unit.storage.appends import offset_key, offset_value
 
 
 def busy() -> VirtualServer:

@@ -34,9 +34,9 @@ from storage.log_store import PartitionRewrite, StoreStalled
 from storage.side_codec import encode_side
 from storage.transfer.imported import Imported, pack_imported
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.scheduler import START_WALL_MS
 from tests.support.virtual.server import CALLER, VirtualServer
-from tests.unit.storage.raw_log import RawLog
 
 MINUTE_MS = 60_000
 INTERVAL_MS = 5_000

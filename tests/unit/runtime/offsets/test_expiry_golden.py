@@ -22,8 +22,8 @@ from storage.side_codec import encode_side
 from tests.groups import TESTS
 from tests.support.batches import decode_batches
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.server import CALLER, VirtualServer
-from tests.unit.storage.raw_log import RawLog
 
 GOLDEN = TESTS / "golden" / "expiry"
 INTERVAL_MS = 5_000

@@ -34,8 +34,8 @@ from storage.log_store import StoreStalled
 from storage.side_codec import encode_producer_prefixes, encode_side
 from tests import written
 from tests.support.free_space import set_free_space
+from tests.support.storage.appends import make_append
 from tests.support.virtual.server import CALLER, VirtualServer, error_name
-from tests.unit.storage.appends import make_append
 
 G = GroupId("g")
 P0 = LogPartition(0)

@@ -22,10 +22,10 @@ from storage.side_codec import encode_side
 from storage.transfer.imported import Imported, pack_imported
 from tests.support.memory import MemoryLogStore
 from tests.support.shadow import describe_shards
+from tests.support.storage.appends import offset_key, offset_value
+from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.scheduler import START_WALL_MS
 from tests.support.virtual.server import VirtualServer
-from tests.unit.storage.appends import offset_key, offset_value
-from tests.unit.storage.raw_log import RawLog
 
 PARTITION = LogPartition(0)
 MINUTE_MS = 60_000

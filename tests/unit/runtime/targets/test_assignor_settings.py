@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator.core.target.target_assignment import compute_target_problem
-from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands import UNCHANGED, AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.configs.group_configs import (
     ASSIGNORS,
     CO_PARTITION,
@@ -22,7 +22,8 @@ from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.responses import Done
 from model.topics import compute_image_with
 from muster.assignors.names import BUILT_IN_ASSIGNORS
-from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, VirtualServer
+from tests.support.members import Member
+from tests.support.virtual.server import CALLER, VirtualServer
 
 G = "g"
 FOO, BAR = "foo", "bar"
@@ -34,51 +35,32 @@ class Group:
 
     def __init__(self, server: VirtualServer) -> None:
         self.server = server
-        self.epochs: dict[str, int] = {}
-        self.owned: dict[str, Owned] = {}
+        self.members: dict[str, Member] = {}
         self.most_lost: list[int] = []
         """Per epoch of the group, how many partitions members lost on its way."""
 
-    def join(self, member: str, *topics: str, instance: str | None = None, rack: str = "") -> None:
-        command = self.server.heartbeat(
-            G, member, 0, sub=topics or (FOO,), owned={}, timeout_ms=REBALANCE_TIMEOUT_MS
-        )
-        if instance is not None:
-            command = replace(command, instance_id=InstanceId(instance))
-        if rack:
-            command = replace(command, rack_id=rack)
-        answer = self.server.beat(command)
-        self.epochs[member] = answer.member_epoch
-        self.owned[member] = self._named(answer.assignment)
-
-    def _named(self, assignment: object) -> Owned:
-        found = self.server.names(assignment or ())  # type: ignore[arg-type]
-        assert found is not None
-        return {topic: set(partitions) for topic, partitions in found.items()}
+    def join(self, name: str, *topics: str, instance: str | None = None, rack: str = "") -> None:
+        instance_id = None if instance is None else InstanceId(instance)
+        member = self.members[name] = Member(GroupId(G), MemberId(name), instance_id)
+        command = replace(member.compose_full(topics or (FOO,)), rack_id=rack or UNCHANGED)
+        member.hear(self.server.beat(command))
+        member.adopt()
 
     def settle(self, rounds: int = 100) -> None:
         """Send heartbeats in turn until a round changes nothing."""
         for _ in range(rounds):
-            if sum(self._beat(member) for member in list(self.epochs)) == 0:
+            if sum(map(self._beat, self.members.values())) == 0:
                 return
         raise AssertionError("the members never settle")
 
-    def _beat(self, member: str) -> bool:
-        before = self.epochs[member], self.owned[member]
-        answer = self.server.beat(
-            self.server.heartbeat(G, member, self.epochs[member], owned=self.owned[member])
-        )
-        self.epochs[member] = answer.member_epoch
-        if answer.assignment is not None:
-            now = self._named(answer.assignment)
-            lost = sum(
-                len(partitions - now.get(topic, set()))
-                for topic, partitions in self.owned[member].items()
-            )
-            if lost:
-                self._note_lost(lost)
-            self.owned[member] = now
-        return before != (self.epochs[member], self.owned[member])
+    def _beat(self, member: Member) -> bool:
+        before = member.epoch, member.owned
+        member.hear(self.server.beat(member.compose_partial(says_owned=True)))
+        lost = len(member.owned - (member.told or set()))
+        if lost:
+            self._note_lost(lost)
+        member.adopt()
+        return before != (member.epoch, member.owned)
 
     def _note_lost(self, lost: int) -> None:
         epoch = self.server.group(G).target_epoch
@@ -87,7 +69,12 @@ class Group:
         self.most_lost[epoch] += lost
 
     def counts(self) -> dict[str, int]:
-        return {member: sum(map(len, owned.values())) for member, owned in self.owned.items()}
+        return {name: len(member.owned) for name, member in self.members.items()}
+
+    def owned_by(self, name: str) -> Owned:
+        """By the names of topics."""
+        owned = self.server.names(self.members[name].owned_topics()) or {}
+        return {topic: set(partitions) for topic, partitions in owned.items()}
 
 
 def configure(server: VirtualServer, configs: Mapping[str, str | None]) -> object:
@@ -167,7 +154,7 @@ def test_a_pinned_partition_goes_to_its_instance_while_it_is_there(server: Virtu
     assert group.counts() == {"a": 12}
     group.join("b", instance="blue")
     group.settle()
-    assert {3, 7, 8} <= group.owned["b"][FOO]
+    assert {3, 7, 8} <= group.owned_by("b")[FOO]
     assert group.counts() == {"a": 6, "b": 6}
 
 
@@ -176,11 +163,11 @@ def test_a_change_of_pins_begins_an_epoch(server: VirtualServer) -> None:
     group.join("a", instance="red")
     group.join("b", instance="blue")
     group.settle()
-    epoch, red = server.group(G).group_epoch, group.owned["a"][FOO]
+    epoch, red = server.group(G).group_epoch, group.owned_by("a")[FOO]
     configure(server, {PINS: ",".join(f"{FOO}:{number}=blue" for number in red)})
     assert server.group(G).group_epoch == epoch + 1
     group.settle()
-    assert red <= group.owned["b"][FOO]
+    assert red <= group.owned_by("b")[FOO]
     configure(server, {WEIGHTS: f"{FOO}:0=5"})
     assert server.group(G).group_epoch == epoch + 1, "uniform does not look at weights"
 
@@ -203,7 +190,7 @@ def test_topics_go_together(server: VirtualServer) -> None:
     for member in "abc":
         group.join(member, FOO, BAR)
     group.settle()
-    for owned in group.owned.values():
+    for owned in map(group.owned_by, group.members):
         assert owned[FOO] == owned[BAR]
         assert len(owned[FOO]) == 4
 
@@ -216,7 +203,7 @@ def test_racks_of_members_and_replicas_reach_the_assignor(server: VirtualServer)
     group.join("b", rack="right")
     group.settle()
     rights = {0, 3, 6, 9}
-    assert rights <= group.owned["b"][FOO]
+    assert rights <= group.owned_by("b")[FOO]
     assert group.counts() == {"a": 6, "b": 6}
 
 

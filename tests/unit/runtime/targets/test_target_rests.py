@@ -41,10 +41,7 @@ def follow(server: VirtualServer) -> None:
 
 
 def follow_once(server: VirtualServer, name: str) -> None:
-    member = server.group("g").member(name)
-    assert member is not None
-    owned = {"foo": list(member.assigned)}
-    server.beat(server.heartbeat("g", name, member.member_epoch, owned=owned))
+    server.beat(server.acknowledge_command("g", name))
 
 
 def target_epoch(server: VirtualServer) -> int:

@@ -35,8 +35,8 @@ from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import StoreStalled
 from tests.support.free_space import set_free_space
 from tests.support.offsets import read_group_offsets
+from tests.support.storage.appends import append, mark_all
 from tests.support.virtual.server import CALLER, VirtualServer, error_name, make_topic_id
-from tests.unit.storage.appends import append, mark_all
 
 FOO = TopicName("foo")
 DELETE_FOO = DeleteTopic(INTERNAL, FOO)

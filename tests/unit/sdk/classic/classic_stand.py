@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import muster
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
 from tests.unit.sdk.watcher import Hold, Ledger, Watcher
-from tests.unit.service.stand import Stand, running_stand
 
 ALL = frozenset(muster.TopicPartition("orders", index) for index in range(4))
 

@@ -10,9 +10,9 @@ import pytest
 import muster
 from muster.assignors import embedded
 from muster.partitions import TopicPartition
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import ALL, classic_stand
-from tests.unit.service.stand import Stand
 
 ODD = bytes(range(256))
 """What no coordinator could make sense of."""

@@ -12,11 +12,11 @@ import pytest
 
 import muster
 from muster.membership import Partitions
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import ALL, classic_stand, make_classic
 from tests.unit.sdk.connection.proxy import Proxy, running_proxy
 from tests.unit.sdk.watcher import Ledger
-from tests.unit.service.stand import Stand
 
 STEPS = 15
 SEEDS = range(4, 4 + int(os.environ.get("CLASSIC_CHAOS_SEEDS", "1")))

@@ -23,11 +23,11 @@ from muster.connection import shared_clients
 from muster.connection.lease import MARGIN_MAX_S, read_clock
 from muster.membership import Partitions
 from muster.v1 import classic_pb2
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import ALL, classic_stand, make_classic, until_shared
 from tests.unit.sdk.connection.proxy import running_proxy
 from tests.unit.sdk.watcher import Ledger
-from tests.unit.service.stand import Stand
 
 ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 

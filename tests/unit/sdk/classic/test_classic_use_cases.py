@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 import muster
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import classic_stand, make_classic, until_shared
 from tests.unit.sdk.watcher import Ledger
-from tests.unit.service.stand import Stand
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 import muster
 from muster.classic.classic_worker_protocol import WorkerProtocol
 from muster.v1 import classic_pb2
+from tests.support.service.stand import Stand
 from tests.support.waiting import until
 from tests.unit.sdk.classic.classic_stand import classic_stand
-from tests.unit.service.stand import Stand
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ from model.errors import CoordinatorNotAvailable
 from muster.connection import client as client_module
 from muster.connection.stream import Stream
 from muster.membership import Partitions
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
 from tests.unit.sdk.connection.proxy import running_proxy
 from tests.unit.sdk.test_member import ALL, make_member
 from tests.unit.sdk.watcher import Ledger
-from tests.unit.service.stand import Stand, running_stand
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 

@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 
 import muster
-from tests.unit.service.stand import Stand
+from tests.support.service.stand import Stand
 
 Handler: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

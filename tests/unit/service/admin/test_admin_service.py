@@ -23,9 +23,9 @@ from model.responses import OffsetCommitResponse
 from muster.v1 import admin_pb2, group_pb2
 from tests.support.authorizers import Rights
 from tests.support.imported_groups import make_imported
+from tests.support.service.session_client import SessionClient
+from tests.support.service.stand import Stand, running_stand
 from tests.unit.service.session.test_group_service import first_heartbeat, offsets
-from tests.unit.service.session_client import SessionClient
-from tests.unit.service.stand import Stand, running_stand
 
 
 async def failure(call: Awaitable[object]) -> tuple[grpc.StatusCode, Status]:

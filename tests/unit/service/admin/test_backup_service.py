@@ -17,7 +17,7 @@ from muster.v1 import backup_pb2, backup_pb2_grpc
 from storage.log_store import StoreFailed
 from storage.rocks.rocks_opening import open_store
 from storage.transfer.backup import Backup, BackupRefused
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from model.ids import GroupId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from muster.v1 import admin_pb2, group_pb2, types_pb2
 from tests.support.authorizers import Rights
+from tests.support.service.stand import Stand, running_stand
 from tests.unit.service.admin.test_admin_service import failure, info, make_groups
 from tests.unit.service.session.test_group_service import offsets
-from tests.unit.service.stand import Stand, running_stand
 
 SESSION = "consumer.session.timeout.ms"
 

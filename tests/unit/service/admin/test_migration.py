@@ -10,10 +10,10 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from model.errors import ErrorCode
 from muster.v1 import admin_pb2
 from tests.support.authorizers import Rights
+from tests.support.service.session_client import GROUP, SessionClient, join
+from tests.support.service.stand import Stand, running_stand
 from tests.unit.service.admin.test_admin_service import info, make_groups
 from tests.unit.service.session.test_group_service import first_heartbeat
-from tests.unit.service.session_client import GROUP, SessionClient, join
-from tests.unit.service.stand import Stand, running_stand
 
 
 async def test_a_group_with_members_is_not_converted(stand: Stand) -> None:

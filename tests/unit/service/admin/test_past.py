@@ -17,10 +17,10 @@ from coordinator.service.wire.error_statuses import DETAILS_KEY
 from muster.v1 import admin_pb2, group_pb2, types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.past_server import RECORDED_MS, PastServer, import_golden, running_past_server
+from tests.support.service.stand import Stand
 from tests.support.trimming import trim_once
 from tests.support.waiting import until
 from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, children
-from tests.unit.service.stand import Stand
 
 GROUP = "o08-consumer-uniform"
 PARTITION = 47

@@ -14,9 +14,9 @@ import pytest
 
 from muster.v1 import admin_pb2, classic_pb2, group_pb2, types_pb2
 from tests.garbage import count_left, run_as_served
+from tests.support.service.session_client import SessionClient, commit, leave
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
-from tests.unit.service.session_client import SessionClient, commit, leave
-from tests.unit.service.stand import Stand, running_stand
 
 MANY = 200
 MUSTER = ("cli", "coordinator", "gateway", "model", "muster", "storage", "translator")

@@ -9,8 +9,8 @@ from coordinator.service.streams.sessions import MemberKey
 from model.ids import GroupId, MemberId
 from muster.v1 import classic_pb2, group_pb2, types_pb2
 from tests.support.authorizers import Rights
-from tests.unit.service.session_client import GROUP, SessionClient
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.session_client import GROUP, SessionClient
+from tests.support.service.stand import Stand, running_stand
 
 KEY: MemberKey = (GroupId("g"), MemberId("m"))
 

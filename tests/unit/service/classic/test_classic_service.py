@@ -18,9 +18,9 @@ from model.ids import GroupId, MemberId
 from model.responses import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
 from muster.v1 import classic_pb2, group_pb2
 from tests.support.authorizers import Rights
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until, until_answered
 from tests.unit.service.session.test_group_service import offsets
-from tests.unit.service.stand import Stand, running_stand
 
 if TYPE_CHECKING:
     from muster.v1.classic_pb2_grpc import ClassicServiceAsyncStub

@@ -12,7 +12,7 @@ import pytest
 from coordinator.runtime.authorizer import Operation, ResourceType
 from muster.v1 import group_pb2, types_pb2
 from tests.support.authorizers import Rights
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.stand import Stand, running_stand
 
 
 def heartbeat(**fields: Any) -> group_pb2.HeartbeatRequest:

@@ -16,8 +16,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2
 from tests.support.authorizers import Rights
-from tests.support.waiting import until
-from tests.unit.service.session_client import (
+from tests.support.service.session_client import (
     GROUP,
     SessionClient,
     acknowledge,
@@ -28,7 +27,8 @@ from tests.unit.service.session_client import (
     only,
     partitions_of,
 )
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.stand import Stand, running_stand
+from tests.support.waiting import until
 
 
 def watches(stand: Stand) -> int:

@@ -7,8 +7,7 @@ from coordinator.service.session.session import Session
 from coordinator.service.session.session_member import Phase
 from model.commands import INTERNAL, AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.ids import GroupId, MemberId
-from tests.support.waiting import until
-from tests.unit.service.session_client import (
+from tests.support.service.session_client import (
     GROUP,
     SessionClient,
     acknowledge,
@@ -17,7 +16,8 @@ from tests.unit.service.session_client import (
     leave,
     partitions_of,
 )
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.stand import Stand, running_stand
+from tests.support.waiting import until
 
 GROUP_ID, M1 = GroupId(GROUP), MemberId("m1")
 SESSION_TIMEOUT = "consumer.session.timeout.ms"

@@ -12,8 +12,7 @@ from coordinator.service.streams.sessions import MemberKey, SessionRegistry
 from model.commands import Command
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2
-from tests.support.waiting import until
-from tests.unit.service.session_client import (
+from tests.support.service.session_client import (
     GROUP,
     SessionClient,
     acknowledge,
@@ -23,7 +22,8 @@ from tests.unit.service.session_client import (
     only,
     partitions_of,
 )
-from tests.unit.service.stand import Stand, running_stand
+from tests.support.service.stand import Stand, running_stand
+from tests.support.waiting import until
 
 KEY: MemberKey = (GroupId("g"), MemberId("m"))
 

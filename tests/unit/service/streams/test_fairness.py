@@ -14,9 +14,9 @@ from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.outbox import Outbox
 from coordinator.service.streams.session_turns import ACTION_BYTES, ACTIONS, FIRST_ACTIONS, Turns
 from muster.v1 import group_pb2
+from tests.support.service.session_client import SessionClient, commit, leave
+from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
-from tests.unit.service.session_client import SessionClient, commit, leave
-from tests.unit.service.stand import Stand, running_stand
 from tests.unit.service.streams.test_outbox import drain, update
 
 

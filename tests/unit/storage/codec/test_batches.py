@@ -28,7 +28,7 @@ from storage.codec.errors import (
 )
 from storage.log.compression import decompress
 from tests.support.batches import decode_batches
-from tests.unit.storage.golden import golden_batches, logged_records, segments
+from tests.support.storage.golden import golden_batches, logged_records, segments
 
 RECORDS = [(b"key", b"value"), (b"gone", None), (b"k" * 70, b"v" * 9000)]
 

@@ -37,7 +37,7 @@ from storage.codec.record_codec import (
     encode_value,
 )
 from storage.codec.record_schemas import RECORD_SCHEMAS
-from tests.unit.storage.golden import TYPES, filled_records, golden_records, logged_records
+from tests.support.storage.golden import TYPES, filled_records, golden_records, logged_records
 
 SCHEMAS = {**RECORD_SCHEMAS, **FOREIGN_SCHEMAS}
 

@@ -12,7 +12,7 @@ from storage.codec.errors import CodecError
 from storage.codec.record_codec import encode_key, encode_value
 from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
 from tests.support.record_json import key_from_json, value_from_json
-from tests.unit.storage.golden import golden_records
+from tests.support.storage.golden import golden_records
 
 
 def test_golden_keys() -> None:

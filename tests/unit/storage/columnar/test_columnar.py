@@ -19,9 +19,9 @@ from storage.columnar.batch_columns import (
     read_batch_columns,
     split_block,
 )
-from tests.unit.storage.columnar.columns import decode_rows, read_rows
-from tests.unit.storage.commit_log import MIXED, make_commit_log
-from tests.unit.storage.golden import segments
+from tests.support.storage.columns import decode_rows, read_rows
+from tests.support.storage.commit_log import MIXED, make_commit_log
+from tests.support.storage.golden import segments
 
 SEGMENTS = segments()
 SCALARS = ("base_timestamps", "max_timestamps", "producer_ids", "producer_epochs", "counts")

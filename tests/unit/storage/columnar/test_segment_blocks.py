@@ -13,8 +13,8 @@ from storage.columnar.segment_blocks import read_segment_blocks
 from storage.segments.errors import SegmentError
 from storage.segments.folder import compute_segment_name, open_segments
 from storage.segments.segment_reader import SegmentFile, read_segments
-from tests.unit.storage.commit_log import MIXED, make_commit_log
-from tests.unit.storage.golden import GOLDEN
+from tests.support.storage.commit_log import MIXED, make_commit_log
+from tests.support.storage.golden import GOLDEN
 
 
 def write_segments(folder: Path, batches: Sequence[bytes], per_file: int) -> list[SegmentFile]:

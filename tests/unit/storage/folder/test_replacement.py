@@ -21,7 +21,7 @@ from storage.log_store import StoreCorrupt, StoreFailed, StoreLocked
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
 from tests.groups import CHECKOUT
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 
 def fill(store: RocksLogStore, group: str) -> None:

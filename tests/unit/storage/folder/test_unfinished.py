@@ -17,7 +17,7 @@ from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import READER_PREFIX, open_store_reader
 from storage.segments.segment_writer import create_segments
 from tests.groups import CHECKOUT
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 DYING = """
 import os, signal, sys

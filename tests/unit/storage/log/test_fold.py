@@ -16,8 +16,8 @@ from storage.codec.record_codec import decode_key
 from storage.log.fold import PartitionFold
 from storage.log_store import LatestEntry
 from tests.support.batches import decode_batches
-from tests.unit.storage.appends import Pair, offset_key
-from tests.unit.storage.golden import golden_lines, segments
+from tests.support.storage.appends import Pair, offset_key
+from tests.support.storage.golden import golden_lines, segments
 
 K = offset_key("g")
 LEGACY_K = b"\x00\x00" + K[2:]

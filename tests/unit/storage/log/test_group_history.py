@@ -19,7 +19,7 @@ from storage.log.group_history import (
 )
 from storage.log.trim import NO_HISTORY_START, HistoryStart
 from storage.log_store import read_batch_range
-from tests.unit.storage.appends import offset_key, offset_value
+from tests.support.storage.appends import offset_key, offset_value
 
 P = LogPartition(3)
 GROUP = GroupId("g")

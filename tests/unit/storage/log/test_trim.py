@@ -26,10 +26,10 @@ from storage.log.trim import (
 from storage.log_store import LogStore, PartitionAppend, PartitionRewrite, StoreCorrupt, pack_latest
 from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.golden import segments
+from tests.support.storage.raw_log import RawLog
 from tests.support.trimming import trim_once
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
-from tests.unit.storage.golden import segments
-from tests.unit.storage.raw_log import RawLog
 
 PARTITION = LogPartition(0)
 

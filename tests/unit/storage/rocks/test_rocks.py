@@ -30,8 +30,8 @@ from storage.rocks import rocks_opening, rocks_options, rocks_store
 from storage.rocks.rocks_cursors import compute_store_error
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
+from tests.support.storage.appends import append, compact, mark_all, offset_key, offset_value
 from tests.support.waiting import wait_until
-from tests.unit.storage.appends import append, compact, mark_all, offset_key, offset_value
 from tests.unit.storage.writer import write_and_die, writing
 
 P0 = LogPartition(0)

@@ -11,7 +11,7 @@ from storage.folder.watermark import FORMAT_VERSION, WatermarkHeader, create_wat
 from storage.log_store import FormatTooNew, StoreCorrupt, read_batch_range
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
-from tests.unit.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value
 
 P1 = LogPartition(1)
 

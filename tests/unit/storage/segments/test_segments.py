@@ -23,7 +23,7 @@ from storage.segments.errors import (
 from storage.segments.folder import compute_segment_name, open_segments
 from storage.segments.segment_reader import RawBatch
 from storage.segments.segment_writer import create_segments
-from tests.unit.storage.golden import GOLDEN, golden_batches
+from tests.support.storage.golden import GOLDEN, golden_batches
 
 SEGMENTS = GOLDEN / "segments"
 P7 = LogPartition(7)

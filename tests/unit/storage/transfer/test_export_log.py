@@ -29,9 +29,9 @@ from storage.transfer.export_log import (
     export_segments,
 )
 from storage.transfer.import_log import ImportOptions, import_segments
-from tests.properties.storage.test_fold import LOGS, Write, encode, lay_out
-from tests.unit.storage.appends import append, offset_key, offset_value
-from tests.unit.storage.golden import GOLDEN, segments
+from tests.support.storage.appends import append, offset_key, offset_value
+from tests.support.storage.drawn_logs import LOGS, Write, encode, lay_out
+from tests.support.storage.golden import GOLDEN, segments
 
 SEGMENTS = GOLDEN / "segments"
 

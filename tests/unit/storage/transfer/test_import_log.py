@@ -49,8 +49,8 @@ from storage.transfer import rehash
 from storage.transfer.import_log import ImportCount, ImportOptions, import_segments
 from storage.transfer.import_refused import ImportRefused
 from storage.transfer.import_side import SideImport
-from tests.unit.storage.appends import append, offset_key, offset_value
-from tests.unit.storage.golden import GOLDEN, segments
+from tests.support.storage.appends import append, offset_key, offset_value
+from tests.support.storage.golden import GOLDEN, segments
 
 SEGMENTS = GOLDEN / "segments"
 TOPIC_ID = TopicId(bytes(range(16)))

@@ -14,7 +14,7 @@ import pytest
 from storage.segments.folder import compute_segment_name, open_segments
 from storage.transfer.import_log import ImportOptions, import_segments
 from tests.groups import CHECKOUT
-from tests.unit.storage.commit_log import HUNDRED, SHAPES, Shape, make_commit_log
+from tests.support.storage.commit_log import HUNDRED, SHAPES, Shape, make_commit_log
 
 RECORDS = 350_000
 RATE = 500_000

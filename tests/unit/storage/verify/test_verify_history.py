@@ -16,7 +16,8 @@ from storage.log_store import PartitionRewrite
 from storage.transfer.imported import Imported, pack_imported
 from storage.verify.stores import verify_partition
 from storage.verify.violation import PartitionReport
-from tests.durability.logs import (
+from tests.support.memory import MemoryLogStore
+from tests.support.storage.logs import (
     P0,
     current,
     encode,
@@ -29,10 +30,9 @@ from tests.durability.logs import (
     target,
     target_epoch,
 )
-from tests.durability.verify.planted import read_plain
-from tests.support.memory import MemoryLogStore
+from tests.support.storage.plain_store import read_plain
+from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.server import CALLER, VirtualServer
-from tests.unit.storage.raw_log import RawLog
 
 CLASSIC = Record(
     GroupMetadataKey(GroupId("g")), GroupMetadataValue("consumer", 1, None, None, -1, ())

@@ -20,8 +20,8 @@ from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
+from tests.support.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 from tests.support.wire.frames import frame, make_request, parse
-from tests.unit.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 
 _ADDRESSES = {"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 9_092)}
 

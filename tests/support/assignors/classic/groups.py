@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.assignors.classic import GroupAssignment, Member
-from tests.unit.assignors.cases import VECTORS
+from tests.support.assignors.cases import VECTORS
 
 _START = 60
 

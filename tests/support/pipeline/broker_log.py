@@ -17,7 +17,7 @@ from pipeline.schema import TOPIC
 from storage.codec.batch_encoding import encode_batch, encode_marker, reencode_batch
 from storage.codec.batches import Batch, BatchRecord, decode_batch, read_batch_header
 from storage.codec.record_codec import encode_key, encode_value
-from tests.unit.pipeline.decoding.blocks import START_MS
+from tests.support.pipeline.blocks import START_MS
 
 PRODUCERS = (7, 8)
 

@@ -33,9 +33,9 @@ from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from tests.support.memory import MemoryLogStore
 from tests.support.shadow import Description, describe_shards
+from tests.support.storage.raw_log import RawLog
 from tests.support.virtual.scheduler import START_WALL_MS
 from tests.support.virtual.server import CALLER, VirtualServer
-from tests.unit.storage.raw_log import RawLog
 
 G = GroupId("g")
 FOO = TopicName("foo")

@@ -8,7 +8,7 @@ the fewest moves.
 from __future__ import annotations
 
 from muster.assignors.problem import NOBODY, Members, Problem
-from tests.unit.assignors.cases import subscriber_table
+from tests.support.assignors.cases import subscriber_table
 
 _UNEVEN = 1_000_000
 

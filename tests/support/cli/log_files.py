@@ -13,7 +13,7 @@ from storage.log_store import PartitionAppend, pack_latest, read_batch_range
 from storage.rocks.rocks_opening import open_store
 from storage.segments.folder import open_segments
 from tests.groups import CHECKOUT
-from tests.unit.cli.invoking import Result, invoke_app
+from tests.support.cli.invoking import Result, invoke_app
 
 SEGMENTS = CHECKOUT / "tests" / "golden" / "segments"
 

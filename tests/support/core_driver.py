@@ -6,7 +6,7 @@ they own, and may be slow to hear and to acknowledge.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,9 +33,7 @@ from coordinator.core.target.target_install import Preparation, prepare_target
 from coordinator.dispatch.handle import ShardCommand, handle
 from model.commands import (
     INTERNAL,
-    Caller,
     ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     Deadline,
     ExpireMember,
     Now,
@@ -43,35 +41,18 @@ from model.commands import (
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, UnreleasedInstanceId
-from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicId, TopicName
-from model.log.records import Record, TopicPartitions
+from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicName
+from model.log.records import Record
 from model.responses import ConsumerGroupHeartbeatResponse, Response
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
 from muster.assignors.registry import ASSIGNORS
-from tests.sim.clients.subscriptions import matches, names_in, regex_in, topics_of
 from tests.support.invariants import check_group
-from tests.support.shadow import Place, Shadow, describe_shadow, describe_shards, places
-from tests.support.virtual.server import make_topic_id
+from tests.support.members import Member
+from tests.support.shadow import Shadow, describe_shadow, describe_shards
+from tests.support.subscriptions import matches, names_in, regex_in, topics_of
+from tests.support.virtual.server import CALLER, make_topic_id
 
-CALLER = Caller("User:p", "p", "/127.0.0.1")
 G = GroupId("g")
-
-
-@dataclass
-class Client:
-    """What a member believes. ``told`` is what it was last told to own."""
-
-    member_id: MemberId
-    instance_id: InstanceId | None = None
-    epoch: int = 0
-    owned: set[Place] = field(default_factory=set)
-    told: frozenset[Place] = frozenset()
-
-    def owned_topics(self) -> tuple[TopicPartitions, ...]:
-        found: dict[TopicId, list[int]] = {}
-        for topic_id, partition in sorted(self.owned):
-            found.setdefault(topic_id, []).append(partition)
-        return tuple(TopicPartitions(topic, tuple(parts)) for topic, parts in found.items())
 
 
 class CoreDriver:
@@ -81,8 +62,8 @@ class CoreDriver:
         self.shard = Shard(LogPartition(0), CoordinatorSettings(), TopicImage())
         self.log: list[Record] = []
         self.shadow = Shadow()
-        self.clients: dict[str, Client] = {}
-        self.away: dict[str, Client] = {}
+        self.clients: dict[str, Member] = {}
+        self.away: dict[str, Member] = {}
         """Static members that have left and may come back, or another in their place."""
         self.now_ms = 1
         self.has_timeout: set[str] = set()
@@ -183,10 +164,10 @@ class CoreDriver:
 
     def join(self, name: str, names: tuple[str, ...]) -> None:
         """A new member, or one that gives everything up and joins again."""
-        client = self.clients.setdefault(name, Client(MemberId(name), instance_of(name)))
-        client.epoch, client.owned, client.told = 0, set(), frozenset()
+        client = self.clients.setdefault(name, Member(G, MemberId(name), instance_of(name)))
+        client.forget()
         holder = self._holder_of(client)
-        answer = self._send(client, self._full(client, names), is_heard=True)
+        answer = self._send(client, client.compose_full(names), is_heard=True)
         if isinstance(answer, UnreleasedInstanceId):
             assert holder in set(self.clients) - {name}, "S24: nobody else holds it"
             del self.clients[name]
@@ -196,7 +177,7 @@ class CoreDriver:
             assert holder is None or holder == name or holder in self.away, "S24: it is held"
             self.away.pop(str(holder), None)
 
-    def _holder_of(self, client: Client) -> str | None:
+    def _holder_of(self, client: Member) -> str | None:
         """Who is the instance of this client, by all records of members."""
         group = self.shard.consumer_groups.get(G)
         for member in group.members() if group is not None else ():
@@ -205,69 +186,43 @@ class CoreDriver:
                 return member.member_id
         return None
 
-    def _full(self, client: Client, names: tuple[str, ...]) -> ConsumerGroupHeartbeat:
-        return ConsumerGroupHeartbeat(
-            CALLER,
-            G,
-            client.member_id,
-            client.epoch,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=names_in(names),
-            subscribed_topic_regex=regex_in(names),
-            owned=client.owned_topics(),
-            instance_id=client.instance_id,
-        )
-
     def heartbeat(self, name: str, says_owned: bool, is_heard: bool = True) -> None:
         """A partial heartbeat; the answer may be lost, and then the next one is full."""
         client = self.clients[name]
-        owned = client.owned_topics() if says_owned else None
-        command = ConsumerGroupHeartbeat(
-            CALLER,
-            G,
-            client.member_id,
-            client.epoch,
-            owned=owned,
-            instance_id=client.instance_id,
-        )
-        self._send(client, command, is_heard)
+        self._send(client, client.compose_partial(says_owned=says_owned), is_heard)
 
     def say_everything(self, name: str, names: tuple[str, ...], is_heard: bool = True) -> None:
         """A full heartbeat."""
         client = self.clients[name]
-        self._send(client, self._full(client, names), is_heard)
+        self._send(client, client.compose_full(names), is_heard)
 
     def change_names(self, name: str, names: tuple[str, ...]) -> None:
         """Only the subscription."""
         client = self.clients[name]
-        command = ConsumerGroupHeartbeat(CALLER, G, client.member_id, client.epoch)
         command = replace(
-            command,
+            client.compose_partial(),
+            instance_id=None,
             subscribed_topic_names=names_in(names),
             subscribed_topic_regex=regex_in(names),
         )
         self._send(client, command, is_heard=True)
 
     def _send(
-        self, client: Client, command: ConsumerGroupHeartbeat, is_heard: bool
+        self, client: Member, command: ConsumerGroupHeartbeat, is_heard: bool
     ) -> Response | GroupError:
         answer = self.carry_out(command)
         if not is_heard:
             return answer
         if isinstance(answer, GroupError):
-            client.epoch, client.owned, client.told = 0, set(), frozenset()
+            client.forget()
             return answer
         assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-        assert answer.member_epoch >= client.epoch, "S5"
-        client.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            client.told = places(answer.assignment)
+        client.hear(answer)
         return answer
 
     def revoke(self, name: str) -> None:
         """Give up what it was told to give up."""
-        client = self.clients[name]
-        client.owned &= client.told
+        self.clients[name].revoke()
 
     def adopt(self, name: str) -> None:
         """Own what it was told to own; it gives up the rest first."""
@@ -275,9 +230,9 @@ class CoreDriver:
         self.revoke(name)
         for other in self.clients.values():
             if other is not client and other.epoch > 0:
-                shared = other.owned & client.told
+                shared = other.owned & (client.told or set())
                 assert not shared, f"S2: {shared} of {client} and {other}"
-        client.owned = set(client.told)
+        client.adopt()
 
     def leave(self, name: str, for_a_while: bool = False) -> None:
         """For good, or, where it is a static member, for a while."""
@@ -285,15 +240,13 @@ class CoreDriver:
         is_static = client.instance_id is not None
         epoch = STATIC_LEAVE_EPOCH if for_a_while and is_static else LEAVE_EPOCH
         before = self._held_by(client)
-        answer = self.carry_out(
-            ConsumerGroupLeave(CALLER, G, client.member_id, epoch, client.instance_id)
-        )
+        answer = self.carry_out(client.compose_leave(epoch))
         self.has_timeout.discard(name)
         if epoch == STATIC_LEAVE_EPOCH and not isinstance(answer, GroupError):
             assert self._held_by(client) == before, "S24: it keeps what is assigned to it"
             self.away[name] = client
 
-    def _held_by(self, client: Client) -> frozenset[int] | None:
+    def _held_by(self, client: Member) -> frozenset[int] | None:
         group = self.shard.consumer_groups.get(G)
         member = None if group is None else group.member(client.member_id)
         return None if member is None else frozenset(member.assigned)

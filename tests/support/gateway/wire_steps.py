@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.codec.kio_schema import request_schema
+from tests.support.gateway.wire_rig import topic_id_of, with_settings
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import join
-from tests.unit.gateway.wire_rig import topic_id_of, with_settings
 
 METADATA, COMMIT, FETCH, FIND = 3, 8, 9, 10
+JOIN, SYNC = 11, 14
 DESCRIBE_GROUPS, LIST, VERSIONS, CONFIGS = 15, 16, 18, 32
 CLUSTER, HEARTBEAT, DESCRIBE = 60, 68, 69
 
@@ -75,3 +76,16 @@ async def fetch(client: Connection, version: int, group: str, **extra: Any) -> d
             for row in topic.partitions
         },
     }
+
+
+def join_fields(version: int, group: str, member: str = "") -> dict[str, Any]:
+    """The fields of a JoinGroup of a classic member."""
+    protocol = request_schema(JOIN, version).JoinGroupRequestProtocol
+    fields: dict[str, Any] = {
+        "group_id": group,
+        "session_timeout": 10_000,
+        "member_id": member,
+        "protocol_type": "consumer",
+        "protocols": (protocol(name="range", metadata=b"said"),),
+    }
+    return fields | ({"rebalance_timeout": 20_000} if version >= 1 else {})
