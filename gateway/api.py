@@ -1,4 +1,4 @@
-"""The contract between a connection and a Kafka API: ``Api``, ``RequestContext``, ``Door``.
+"""The contract between a connection and a Kafka API: ``Api`` and ``RequestContext``.
 
 ``gateway/apis/<subject>/kNN_name.py`` (NN is the API key) implements one API. Its docstring lists
 the versions served and what is left out; it defines ``handle(context, request)`` and ends with::
@@ -45,7 +45,9 @@ from gateway.pending import Pending, Waiting
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock
-from model.commands import Caller, ClassicHeartbeat, Command, ConsumerGroupHeartbeat, SyncGroup
+from model.caller import Caller
+from model.classic_commands import ClassicHeartbeat, SyncGroup
+from model.commands import Command, ConsumerGroupHeartbeat
 from model.errors import ErrorCode
 from model.responses import SyncGroupResponse
 
@@ -81,7 +83,7 @@ class Api:
     response may be far larger than the request or take many iterations, so a connection processes
     one such request at a time. ``is_repeated``: clients send the same bytes over and over; the
     handler gets them (``RequestContext.raw``) and may register what answers the next one
-    (``Door.repeats``).
+    (``ClientConnection.repeats``).
     """
 
     key: int
@@ -178,15 +180,15 @@ class GatewayNode:
 class Repeats(Protocol):
     """Answers requests of one API that repeat an earlier one, without decoding them."""
 
-    def serve(self, door: Door, frame: bytes, now: float) -> bytes | Pending | None:
+    def serve(self, client: ClientConnection, frame: bytes, now: float) -> bytes | Pending | None:
         """Serve a frame that arrived at ``now`` seconds; ``None``, without effect, if it cannot.
 
         It serves only one whole frame that repeats a cached request. The result is the response
-        frame, empty if the response follows later or was already passed to ``door``.
+        frame, empty if the response follows later or was already passed to ``client``.
         """
 
 
-class Door(Protocol):
+class ClientConnection(Protocol):
     """The connection that a request arrived on, as its context sees it.
 
     ``repeats`` is keyed by API key.
@@ -250,8 +252,8 @@ class RequestContext(Waiting):
         "advertised",
         "body",
         "caller",
+        "client",
         "correlation",
-        "door",
         "is_long",
         "node",
         "raw",
@@ -263,7 +265,7 @@ class RequestContext(Waiting):
     def __init__(
         self,
         node: GatewayNode,
-        door: Door,
+        client: ClientConnection,
         route: Route,
         correlation: bytes,
         caller: Caller,
@@ -273,7 +275,7 @@ class RequestContext(Waiting):
         raw: bytes = b"",
     ) -> None:
         self.node = node
-        self.door = door
+        self.client = client
         self.route = route
         self.version = route.version
         self.correlation = correlation
@@ -304,7 +306,7 @@ class RequestContext(Waiting):
     @property
     def closed(self) -> bool:
         """Whether the connection is gone, so that no client waits for the response."""
-        return self.door.closed
+        return self.client.closed
 
     def authorized(
         self, operation: Operation, resource_type: ResourceType, resource_name: str
@@ -320,26 +322,26 @@ class RequestContext(Waiting):
         try:
             if self.is_long and type(response) is not bytes:
                 steps = self.route.encode_long(response)
-                self.run_slices(steps, partial(self.door.deliver, self))
+                self.run_slices(steps, partial(self.client.deliver, self))
                 return
             body = response if type(response) is bytes else self.route.encode(response)
         except Exception as error:  # noqa: BLE001 - a bug in one API must not reach the runtime
-            self.door.fail(self, error)
+            self.client.fail(self, error)
             return
-        self.door.deliver(self, body)
+        self.client.deliver(self, body)
 
     def reply_encoded(self, body: bytes) -> None:
         """Reply with an encoded body."""
-        self.door.deliver(self, body)
+        self.client.deliver(self, body)
 
     def reply_nothing(self) -> None:
         """End the request without a response (Produce with acks 0)."""
-        self.door.deliver(self, None)
+        self.client.deliver(self, None)
 
     def reply_failed(self, code: ErrorCode, message: str) -> None:
         """Fail the whole request with the response of ``Api.failed``."""
         if self.api.failed is None:
-            self.door.fail(self, RuntimeError(f"{code.name}: {message}"))
+            self.client.fail(self, RuntimeError(f"{code.name}: {message}"))
             return
         self.reply(self.api.failed(self, self.request, code, message))
 
@@ -350,8 +352,8 @@ class RequestContext(Waiting):
         """
         work = self._run(steps, done)
         for _ in work:
-            self.door.making.go_on(self)
-            self.node.slices.go_on(work, partial(self.door.fail, self))
+            self.client.making.go_on(self)
+            self.node.slices.go_on(work, partial(self.client.fail, self))
             return
 
     def _run(self, steps: Steps[T], done: Callable[[T], object]) -> Steps[None]:
@@ -364,7 +366,7 @@ class RequestContext(Waiting):
                     return
                 yield
         except Exception as error:  # noqa: BLE001 - a bug in one API ends this request alone
-            self.door.fail(self, error)
+            self.client.fail(self, error)
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
         """Submit a command; ``on_answer`` receives the answer and replies.
@@ -372,13 +374,13 @@ class RequestContext(Waiting):
         An exception from ``on_answer`` is a bug of this API and fails this request; the runtime,
         which calls it, never sees it.
         """
-        door = self.door
+        client = self.client
 
         def guarded(answer: Answer) -> None:
             try:
                 on_answer(answer)
             except Exception as error:  # noqa: BLE001 - the runtime must not see an API's bug
-                door.fail(self, error)
+                client.fail(self, error)
 
         self.node.coordinator.submit(command, guarded)
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from model.caller import INTERNAL as INTERNAL
-from model.caller import Caller as Caller
-from model.classic_commands import AssignmentFailure as AssignmentFailure
-from model.classic_commands import ClassicDeadline as ClassicDeadline
-from model.classic_commands import ClassicHeartbeat as ClassicHeartbeat
-from model.classic_commands import ExpireClassicDeadline as ExpireClassicDeadline
-from model.classic_commands import JoinGroup as JoinGroup
-from model.classic_commands import JoinProtocol as JoinProtocol
-from model.classic_commands import MemberAssignment as MemberAssignment
-from model.classic_commands import SyncGroup as SyncGroup
+from model.caller import Caller
+from model.classic_commands import (
+    ClassicHeartbeat,
+    ExpireClassicDeadline,
+    JoinGroup,
+    SyncGroup,
+)
+from model.client_assignment_commands import InstallAssignment, PrepareAssignment
+from model.client_assignors import ClientAssignor
 from model.configs.assignor_configs import AssignorConfigs
 from model.ids import (
     GroupId,
@@ -32,9 +31,6 @@ from model.ids import (
     TopicId,
     TopicName,
 )
-from model.local_assignors import LocalAssignor
-from model.local_commands import InstallAssignment as InstallAssignment
-from model.local_commands import PrepareAssignment as PrepareAssignment
 from model.log.commit_records import Column, OffsetColumns
 from model.log.records import TopicPartitions
 from model.value import value
@@ -69,7 +65,7 @@ class ConsumerGroupHeartbeat:
 
     Epochs below 0 are ``ConsumerGroupLeave``. ``rebalance_timeout_ms``, ``subscribed_topic_names``,
     ``rack_id`` and ``server_assignor`` are ``UNCHANGED`` if the client sent null or -1.
-    ``local_assignors`` is ``UNCHANGED`` if the request has no field for client-side assignors; a
+    ``client_assignors`` is ``UNCHANGED`` if the request has no field for client-side assignors; a
     member that joins with such a request has none. ``owned`` is ``None`` if the client does not
     report its partitions. ``wants_assignment``: the previous response may not have reached the
     member, so this one is full. ``keeps_assigned``: in addition, the response starts no revocation,
@@ -88,7 +84,7 @@ class ConsumerGroupHeartbeat:
     server_assignor: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
     instance_id: InstanceId | None = None
     subscribed_topic_regex: str | Literal[Unchanged.UNCHANGED] = UNCHANGED
-    local_assignors: tuple[LocalAssignor, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
+    client_assignors: tuple[ClientAssignor, ...] | Literal[Unchanged.UNCHANGED] = UNCHANGED
     wants_assignment: bool = False
     keeps_assigned: bool = False
     by_server: bool = False

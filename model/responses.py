@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from model.client_assignment_commands import ClientAssignment, PrepareAssignmentResponse
 from model.errors import ErrorCode
 from model.ids import (
     GroupId,
@@ -14,7 +15,6 @@ from model.ids import (
     TopicId,
     TopicName,
 )
-from model.local_commands import LocalAssignment, PrepareAssignmentResponse
 from model.log.records import TopicPartitions
 from model.topics import Topic
 from model.value import value
@@ -38,7 +38,7 @@ class ConsumerGroupHeartbeatResponse:
     news: bool
     parkable: bool
     settled: bool
-    local: LocalAssignment | None = None
+    client_assignment: ClientAssignment | None = None
 
 
 @value

@@ -7,14 +7,14 @@ from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
-from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
-from model.local_assignors import (
+from model.client_assignors import (
+    ClientAssignor,
+    ClientAssignorsKey,
+    ClientAssignorsValue,
     InstalledMetadataKey,
     InstalledMetadataValue,
-    LocalAssignor,
-    LocalAssignorsKey,
-    LocalAssignorsValue,
 )
+from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -43,7 +43,7 @@ TOPIC_DELETION_KIND = b"\x03"
 IMPORT_GRACE_KIND = b"\x04"
 GROUP_CONFIGS_KIND = b"\x05"
 PRODUCER_STATE_KIND = b"\x06"
-LOCAL_ASSIGNORS_KIND = b"\x07"
+CLIENT_ASSIGNORS_KIND = b"\x07"
 INSTALLED_METADATA_KIND = b"\x08"
 PRODUCER_GROUP_KIND = b"\x09"
 
@@ -71,7 +71,7 @@ def decode_side(key: bytes, value: bytes | None) -> SideRecord:
 SHARD_KINDS = (
     PRODUCER_STATE_KIND,
     PRODUCER_GROUP_KIND,
-    LOCAL_ASSIGNORS_KIND,
+    CLIENT_ASSIGNORS_KIND,
     INSTALLED_METADATA_KIND,
 )
 """Key prefixes of the kinds whose records belong to one log partition."""
@@ -83,10 +83,10 @@ def encode_producer_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
     return PRODUCER_STATE_KIND + packed, PRODUCER_GROUP_KIND + packed
 
 
-def encode_local_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
+def encode_client_assignor_prefixes(partition: LogPartition) -> tuple[bytes, bytes]:
     """The key prefixes of a log partition's client-side assignors and installed metadata."""
     packed = _PARTITION.pack(partition)
-    return LOCAL_ASSIGNORS_KIND + packed, INSTALLED_METADATA_KIND + packed
+    return CLIENT_ASSIGNORS_KIND + packed, INSTALLED_METADATA_KIND + packed
 
 
 def encode_side_key(key: SideKey) -> bytes:
@@ -107,15 +107,15 @@ def encode_side_key(key: SideKey) -> bytes:
         case ProducerGroupKey():
             producer = _PRODUCER.pack(key.partition, key.producer_id)
             return PRODUCER_GROUP_KIND + producer + key.group_id.encode()
-        case LocalAssignorsKey():
-            return LOCAL_ASSIGNORS_KIND + _encode_member(key)
+        case ClientAssignorsKey():
+            return CLIENT_ASSIGNORS_KIND + _encode_member(key)
         case InstalledMetadataKey():
             return INSTALLED_METADATA_KIND + _encode_member(key)
         case _:
             assert_never(key)
 
 
-def _encode_member(key: LocalAssignorsKey | InstalledMetadataKey) -> bytes:
+def _encode_member(key: ClientAssignorsKey | InstalledMetadataKey) -> bytes:
     group_id = key.group_id.encode()
     size = _GROUP_ID_SIZE.pack(len(group_id))
     return _PARTITION.pack(key.partition) + size + group_id + key.member_id.encode()
@@ -174,8 +174,8 @@ def _compute_message(value: SideValue) -> Message:
                 producer_epoch=value.producer_epoch,
                 timed_out_epoch=None if value.timed_out_epoch < 0 else value.timed_out_epoch,
             )
-        case LocalAssignorsValue():
-            return side_pb2.LocalAssignors(
+        case ClientAssignorsValue():
+            return side_pb2.ClientAssignors(
                 assignors=[_compute_assignor(assignor) for assignor in value.assignors]
             )
         case InstalledMetadataValue():
@@ -189,8 +189,8 @@ def _compute_message(value: SideValue) -> Message:
             assert_never(value)
 
 
-def _compute_assignor(assignor: LocalAssignor) -> side_pb2.LocalAssignor:
-    return side_pb2.LocalAssignor(
+def _compute_assignor(assignor: ClientAssignor) -> side_pb2.ClientAssignor:
+    return side_pb2.ClientAssignor(
         name=assignor.name,
         minimum_version=assignor.minimum_version,
         maximum_version=assignor.maximum_version,
@@ -219,8 +219,8 @@ def _decode_key(key: bytes) -> SideKey:
         partition, producer_id = _PRODUCER.unpack_from(name)
         group_id = GroupId(name[_PRODUCER.size :].decode())
         return ProducerGroupKey(LogPartition(partition), ProducerId(producer_id), group_id)
-    if kind == LOCAL_ASSIGNORS_KIND:
-        return LocalAssignorsKey(*_decode_member(name))
+    if kind == CLIENT_ASSIGNORS_KIND:
+        return ClientAssignorsKey(*_decode_member(name))
     if kind == INSTALLED_METADATA_KIND:
         return InstalledMetadataKey(*_decode_member(name))
     raise CodecError("unknown kind, or a name that is invalid for its kind")
@@ -262,9 +262,9 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             group = side_pb2.ProducerGroup.FromString(data)
             timed_out_epoch = group.timed_out_epoch if group.HasField("timed_out_epoch") else -1
             return ProducerGroupValue(group.producer_epoch, timed_out_epoch)
-        case LocalAssignorsKey():
-            named = side_pb2.LocalAssignors.FromString(data).assignors
-            return LocalAssignorsValue(tuple(map(_decode_assignor, named)))
+        case ClientAssignorsKey():
+            named = side_pb2.ClientAssignors.FromString(data).assignors
+            return ClientAssignorsValue(tuple(map(_decode_assignor, named)))
         case InstalledMetadataKey():
             installed = side_pb2.InstalledMetadata.FromString(data)
             return InstalledMetadataValue(
@@ -277,8 +277,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             assert_never(key)
 
 
-def _decode_assignor(message: side_pb2.LocalAssignor) -> LocalAssignor:
-    return LocalAssignor(
+def _decode_assignor(message: side_pb2.ClientAssignor) -> ClientAssignor:
+    return ClientAssignor(
         message.name,
         message.minimum_version,
         message.maximum_version,

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"T\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\x12%\n\x05racks\x18\x03 \x03(\x0b\x32\x16.muster.store.v1.Racks\"\x16\n\x05Racks\x12\r\n\x05names\x18\x01 \x03(\t\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"G\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\rdeleted_at_ms\x18\x02 \x01(\x03\x12\x10\n\x08log_ends\x18\x03 \x03(\x03\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"\\\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\x12\"\n\x1alongest_session_timeout_ms\x18\x02 \x01(\x05\"\x96\x01\n\rProducerState\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x05\x12\x16\n\x0elast_timestamp\x18\x03 \x01(\x03\x12!\n\x14transaction_since_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_transaction_since_ms\"C\n\x0eLocalAssignors\x12\x31\n\tassignors\x18\x01 \x03(\x0b\x32\x1e.muster.store.v1.LocalAssignor\"b\n\x11InstalledMetadata\x12\x18\n\x10\x61ssignment_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"Y\n\rProducerGroup\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x1c\n\x0ftimed_out_epoch\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\x12\n\x10_timed_out_epoch\"\x82\x01\n\rLocalAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"T\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\x12%\n\x05racks\x18\x03 \x03(\x0b\x32\x16.muster.store.v1.Racks\"\x16\n\x05Racks\x12\r\n\x05names\x18\x01 \x03(\t\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"G\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\rdeleted_at_ms\x18\x02 \x01(\x03\x12\x10\n\x08log_ends\x18\x03 \x03(\x03\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"\\\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\x12\"\n\x1alongest_session_timeout_ms\x18\x02 \x01(\x05\"\x96\x01\n\rProducerState\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x05\x12\x16\n\x0elast_timestamp\x18\x03 \x01(\x03\x12!\n\x14transaction_since_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_transaction_since_ms\"E\n\x0f\x43lientAssignors\x12\x32\n\tassignors\x18\x01 \x03(\x0b\x32\x1f.muster.store.v1.ClientAssignor\"b\n\x11InstalledMetadata\x12\x18\n\x10\x61ssignment_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"Y\n\rProducerGroup\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x1c\n\x0ftimed_out_epoch\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\x12\n\x10_timed_out_epoch\"\x83\x01\n\x0e\x43lientAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,14 +45,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GROUPCONFIGS']._serialized_end=390
   _globals['_PRODUCERSTATE']._serialized_start=393
   _globals['_PRODUCERSTATE']._serialized_end=543
-  _globals['_LOCALASSIGNORS']._serialized_start=545
-  _globals['_LOCALASSIGNORS']._serialized_end=612
-  _globals['_INSTALLEDMETADATA']._serialized_start=614
-  _globals['_INSTALLEDMETADATA']._serialized_end=712
-  _globals['_PRODUCERGROUP']._serialized_start=714
-  _globals['_PRODUCERGROUP']._serialized_end=803
-  _globals['_LOCALASSIGNOR']._serialized_start=806
-  _globals['_LOCALASSIGNOR']._serialized_end=936
-  _globals['_CONFIG']._serialized_start=938
-  _globals['_CONFIG']._serialized_end=975
+  _globals['_CLIENTASSIGNORS']._serialized_start=545
+  _globals['_CLIENTASSIGNORS']._serialized_end=614
+  _globals['_INSTALLEDMETADATA']._serialized_start=616
+  _globals['_INSTALLEDMETADATA']._serialized_end=714
+  _globals['_PRODUCERGROUP']._serialized_start=716
+  _globals['_PRODUCERGROUP']._serialized_end=805
+  _globals['_CLIENTASSIGNOR']._serialized_start=808
+  _globals['_CLIENTASSIGNOR']._serialized_end=939
+  _globals['_CONFIG']._serialized_start=941
+  _globals['_CONFIG']._serialized_end=978
 # @@protoc_insertion_point(module_scope)

@@ -64,11 +64,11 @@ class ProducerState(_message.Message):
     transaction_since_ms: int
     def __init__(self, producer_epoch: _Optional[int] = ..., coordinator_epoch: _Optional[int] = ..., last_timestamp: _Optional[int] = ..., transaction_since_ms: _Optional[int] = ...) -> None: ...
 
-class LocalAssignors(_message.Message):
+class ClientAssignors(_message.Message):
     __slots__ = ("assignors",)
     ASSIGNORS_FIELD_NUMBER: _ClassVar[int]
-    assignors: _containers.RepeatedCompositeFieldContainer[LocalAssignor]
-    def __init__(self, assignors: _Optional[_Iterable[_Union[LocalAssignor, _Mapping]]] = ...) -> None: ...
+    assignors: _containers.RepeatedCompositeFieldContainer[ClientAssignor]
+    def __init__(self, assignors: _Optional[_Iterable[_Union[ClientAssignor, _Mapping]]] = ...) -> None: ...
 
 class InstalledMetadata(_message.Message):
     __slots__ = ("assignment_epoch", "assignor", "version", "metadata")
@@ -90,7 +90,7 @@ class ProducerGroup(_message.Message):
     timed_out_epoch: int
     def __init__(self, producer_epoch: _Optional[int] = ..., timed_out_epoch: _Optional[int] = ...) -> None: ...
 
-class LocalAssignor(_message.Message):
+class ClientAssignor(_message.Message):
     __slots__ = ("name", "minimum_version", "maximum_version", "version", "metadata", "reason")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_VERSION_FIELD_NUMBER: _ClassVar[int]

@@ -40,7 +40,8 @@ from coordinator.core.state.embedded_protocol import (
 from coordinator.core.state.outcome import BeginClassicSessions, Outcome, convert
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
-from model.commands import JoinProtocol, Now
+from model.classic_commands import JoinProtocol
+from model.commands import Now
 from model.configs.migration_policy import allows_downgrade
 from model.ids import MemberId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue, GroupMetadataValue

@@ -19,7 +19,8 @@ from coordinator.core.state.embedded_protocol import (
     decode_subscription,
     encode_assignment,
 )
-from model.commands import ConsumerGroupHeartbeat, JoinGroup
+from model.classic_commands import JoinGroup
+from model.commands import ConsumerGroupHeartbeat
 from model.errors import InconsistentGroupProtocol
 from model.ids import MemberId, TopicName
 from model.log.records import (

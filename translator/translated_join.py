@@ -25,7 +25,8 @@ from coordinator.core.state.outcome import (
     Outcome,
 )
 from coordinator.core.state.shard import Shard
-from model.commands import ClassicDeadline, JoinGroup, Now, ReconcileMember
+from model.classic_commands import ClassicDeadline, JoinGroup
+from model.commands import Now, ReconcileMember
 from model.errors import (
     FencedMemberEpoch,
     InconsistentGroupProtocol,

@@ -14,13 +14,13 @@ from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.group_epochs import compute_target_effects
 from coordinator.core.state.outcome import ArmClassicDeadline, CancelClassicDeadline, Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import (
+from model.classic_commands import (
     ClassicDeadline,
     ClassicHeartbeat,
     ExpireClassicDeadline,
-    Now,
     SyncGroup,
 )
+from model.commands import Now
 from model.errors import (
     IllegalGeneration,
     InconsistentGroupProtocol,

@@ -46,15 +46,16 @@ from coordinator.core.state.outcome import (
 )
 from coordinator.core.state.shard import Shard, SoftState
 from coordinator.core.state.steps import Steps
-from model.commands import UNCHANGED, ClassicDeadline, ConsumerGroupHeartbeat, Now
-from model.configs.coordinator_settings import CoordinatorSettings
-from model.errors import GroupIdNotFound, RebalanceInProgress
-from model.ids import GroupId, TopicName
-from model.local_assignors import (
+from model.classic_commands import ClassicDeadline
+from model.client_assignors import (
     CLASSIC_VERSION,
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.commands import UNCHANGED, ConsumerGroupHeartbeat, Now
+from model.configs.coordinator_settings import CoordinatorSettings
+from model.errors import GroupIdNotFound, RebalanceInProgress
+from model.ids import GroupId, TopicName
 from model.log.records import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
@@ -99,7 +100,7 @@ def handle_upgrade(
 def _upgrade(
     shard: Shard, group: ClassicGroup, command: ConsumerGroupHeartbeat, now: Now
 ) -> Steps[Outcome]:
-    keeps_user_data = command.local_assignors is not UNCHANGED and bool(command.local_assignors)
+    keeps_user_data = command.client_assignors is not UNCHANGED and bool(command.client_assignors)
     yield from check_upgrade(group, shard.settings_of(group.group_id), keeps_user_data)
     records = yield from compute_upgrade_records(shard, group)
     converted = yield from _compute_shard_with(shard, records)

@@ -37,7 +37,8 @@ from coordinator.core.target.target_assignment import (
     compute_target_problem,
 )
 from coordinator.core.target.target_install import handle_install_target
-from model.commands import INTERNAL, Now, ReconcileMember
+from model.caller import INTERNAL
+from model.commands import Now, ReconcileMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.log.records import (

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 from cli.errors import CommandError, ExitCode
 from cli.topic_spec import TopicSpec
-from model.commands import INTERNAL, CreateTopic, GrowTopic, SetTopicRacks, TopicCommand
+from model.caller import INTERNAL
+from model.commands import (
+    CreateTopic,
+    GrowTopic,
+    SetTopicRacks,
+    TopicCommand,
+)
 from model.ids import TopicId, TopicName
 from model.topics import TopicImage
 

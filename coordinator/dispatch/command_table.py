@@ -37,11 +37,17 @@ from coordinator.dispatch.shard_handlers import (
     handle_sync,
     handle_transactional_commit,
 )
+from model.classic_commands import (
+    ClassicHeartbeat,
+    ExpireClassicDeadline,
+    JoinGroup,
+    SyncGroup,
+)
+from model.client_assignment_commands import InstallAssignment, PrepareAssignment
 from model.commands import (
     AbortTransaction,
     AllocateProducerId,
     AlterGroupConfigs,
-    ClassicHeartbeat,
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
@@ -54,14 +60,11 @@ from model.commands import (
     DescribeGroupConfigs,
     DescribeGroups,
     EndTransaction,
-    ExpireClassicDeadline,
     ExpireMember,
     ExpireOffsets,
     ExpireProducers,
     ForgetDeletedTopic,
     GrowTopic,
-    InstallAssignment,
-    JoinGroup,
     LeaveGroup,
     ListGroupConfigs,
     ListGroups,
@@ -70,12 +73,10 @@ from model.commands import (
     OffsetCommit,
     OffsetFetch,
     PlanMigration,
-    PrepareAssignment,
     ReconcileMember,
     RefreshAssignor,
     RefreshTopics,
     SetTopicRacks,
-    SyncGroup,
     TxnOffsetCommit,
     WriteTxnMarkers,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeAlias
 
-from coordinator.core.client_assignors.declaration import settle_local_state
+from coordinator.core.client_assignors.declaration import settle_client_assignor_state
 from coordinator.core.groups.group_deletion import check_not_being_deleted
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
@@ -14,25 +14,26 @@ from coordinator.core.subscriptions.regex_resolution import InstallRegexes
 from coordinator.core.target.target_assignment import InstallTarget
 from coordinator.core.target.target_steps import ContinueMoves
 from coordinator.dispatch.command_table import COMMANDS
-from model.commands import (
+from model.classic_commands import (
     ClassicHeartbeat,
+    ExpireClassicDeadline,
+    JoinGroup,
+    SyncGroup,
+)
+from model.client_assignment_commands import InstallAssignment, PrepareAssignment
+from model.commands import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     ConvertToClassicGroup,
     DeleteTopicOffsets,
-    ExpireClassicDeadline,
     ExpireMember,
     ExpireOffsets,
-    InstallAssignment,
-    JoinGroup,
     LeaveGroup,
     Now,
     OffsetCommit,
-    PrepareAssignment,
     ReconcileMember,
     RefreshAssignor,
     RefreshTopics,
-    SyncGroup,
 )
 from model.ids import GroupId
 
@@ -74,10 +75,10 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
     if outcome.slices is not None:
         return replace(outcome, slices=_settle(shard, command.group_id, outcome.slices))
     if outcome.records and not isinstance(command, OffsetCommit):
-        return settle_local_state(shard, command.group_id, outcome)
+        return settle_client_assignor_state(shard, command.group_id, outcome)
     return outcome
 
 
 def _settle(shard: Shard, group_id: GroupId, slices: Steps[Outcome]) -> Steps[Outcome]:
     outcome = yield from slices
-    return settle_local_state(shard, group_id, outcome)
+    return settle_client_assignor_state(shard, group_id, outcome)

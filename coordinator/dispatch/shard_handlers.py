@@ -23,16 +23,18 @@ from coordinator.dispatch.checks import (
     check_member_id_size,
     check_member_request,
 )
-from model.commands import (
+from model.classic_commands import (
     ClassicHeartbeat,
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     ExpireClassicDeadline,
     JoinGroup,
+    SyncGroup,
+)
+from model.commands import (
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
     Now,
     OffsetCommit,
     ReconcileMember,
-    SyncGroup,
     TxnOffsetCommit,
 )
 from model.errors import InvalidGroupId

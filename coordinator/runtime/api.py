@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.runtime.targets.client_assignments import LocalAssignments
+from coordinator.runtime.targets.client_assignments import ClientAssignments
 from model.commands import Command, OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
@@ -154,7 +154,7 @@ class Coordinator(Protocol):
         """
 
     @property
-    def local_assignments(self) -> LocalAssignments:
+    def client_assignments(self) -> ClientAssignments:
         """Where front ends offer members that can compute their group's assignment."""
 
     def on_topics_changed(self, callback: Callable[[Sequence[Topic]], None]) -> None:

@@ -9,7 +9,8 @@ from coordinator.core.state.steps import run_at_once
 from coordinator.dispatch.handle import handle
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder
 from coordinator.runtime.loading.shard_loader import load_catalogue, load_shard, read_last_timestamp
-from model.commands import INTERNAL, ConvertToClassicGroup, Now
+from model.caller import INTERNAL
+from model.commands import ConvertToClassicGroup, Now
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import DOWNGRADE

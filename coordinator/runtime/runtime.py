@@ -32,7 +32,7 @@ from coordinator.runtime.loop.write_space import Space
 from coordinator.runtime.members.heartbeat_ticket import Ticket, make_ticket
 from coordinator.runtime.members.member_watches import RegisteredWatch, ignore_drop
 from coordinator.runtime.parts import Parts, Surroundings
-from coordinator.runtime.targets.client_assignments import LocalAssignments
+from coordinator.runtime.targets.client_assignments import ClientAssignments
 from coordinator.runtime.topics.topic_images import TopicsCallback
 from model.commands import Command, OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -206,8 +206,8 @@ class Runtime:
         return self.parts.catalogue.deleted_topics
 
     @property
-    def local_assignments(self) -> LocalAssignments:
-        return self.parts.targets.local
+    def client_assignments(self) -> ClientAssignments:
+        return self.parts.targets.client_assignments
 
     def on_topics_changed(self, callback: TopicsCallback) -> None:
         self.parts.catalogue.on_changed(callback)

@@ -16,8 +16,8 @@ from coordinator.runtime.retention.backups import Backups
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.calls.access import Access
-from coordinator.service.calls.door import Door
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
+from coordinator.service.calls.services import Services
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.session.group_service import GroupService
@@ -79,7 +79,7 @@ class GrpcServer:
         self._waits = Waits()
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
-        door = Door(
+        services = Services(
             coordinator,
             Access(authorizer),
             compute_limits(coordinator.settings, settings),
@@ -95,10 +95,10 @@ class GrpcServer:
         self._server = grpc.aio.server(options=compute_server_options(settings))
         self._calls = CallsInFlight()
         handlers = (
-            make_handler(_GROUP_SERVICE, GroupService(door), self._calls),
-            make_handler(_CLASSIC_SERVICE, ClassicService(door, self._waits), self._calls),
-            make_handler(_ADMIN_SERVICE, AdminService(door), self._calls),
-            make_handler(_BACKUP_SERVICE, BackupService(door.access, backups), self._calls),
+            make_handler(_GROUP_SERVICE, GroupService(services), self._calls),
+            make_handler(_CLASSIC_SERVICE, ClassicService(services, self._waits), self._calls),
+            make_handler(_ADMIN_SERVICE, AdminService(services), self._calls),
+            make_handler(_BACKUP_SERVICE, BackupService(services.access, backups), self._calls),
         )
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)

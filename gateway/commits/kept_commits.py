@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.runtime.api import CommitTicket
-from gateway.api import Door, RequestContext
+from gateway.api import ClientConnection, RequestContext
 from gateway.commits.offset_commit_wire import KEY, Commit, encode_commit_response
 from model.commands import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode
@@ -81,7 +81,7 @@ class KeptCommit:
         self._answer_start = struct.pack(">i", 4 + len(body))
         self._answer_head = body[: -_RESULT.size]
 
-    def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
+    def serve(self, client: ClientConnection, frame: bytes, now: float) -> PendingCommit | None:
         """Commit a frame that differs from the template only in its numbers (``Repeats``).
 
         Returns ``None`` for any other frame, and if the ticket does not allow the commit.
@@ -95,7 +95,7 @@ class KeptCommit:
             return None
         partition, offset, leader_epoch = ROW.unpack_from(frame, self._row_at)
         pending = PendingCommit(
-            door,
+            client,
             b"%b%b%b%b"
             % (self._answer_start, frame[8:12], self._answer_head, _RESULT.pack(partition)),
         )
@@ -139,7 +139,7 @@ class KeptCommitRows:
         self._topic = topic
         self._known: dict[bytes, tuple[list[bytes], bytes, bytes]] = {}
 
-    def serve(self, door: Door, frame: bytes, now: float) -> PendingCommit | None:
+    def serve(self, client: ClientConnection, frame: bytes, now: float) -> PendingCommit | None:
         """See ``KeptCommit.serve``."""
         if (
             len(frame) != self._length
@@ -157,7 +157,7 @@ class KeptCommitRows:
         keys, answer_start, answer = known
         leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
         offsets = OffsetColumns(table["partition"], table["offset"], leader_epochs, keys=keys)
-        pending = PendingCommit(door, answer_start + frame[8:12] + answer)
+        pending = PendingCommit(client, answer_start + frame[8:12] + answer)
         if self._ticket.commit(offsets, int(now * 1_000), pending.release):
             return pending
         return None
@@ -190,17 +190,17 @@ class PendingCommit:
     ``frame`` is its response.
     """
 
-    __slots__ = ("_door", "answered", "frame")
+    __slots__ = ("_client", "answered", "frame")
 
-    def __init__(self, door: Door, frame: bytes) -> None:
-        self._door = door
+    def __init__(self, client: ClientConnection, frame: bytes) -> None:
+        self._client = client
         self.frame = frame
         self.answered = False
 
     def release(self) -> None:
         """Answer the commit; it is durable."""
         self.answered = True
-        self._door.send_answered()
+        self._client.send_answered()
 
     def abandon(self) -> None:
         """The connection is closed; the commit is completed all the same."""
@@ -210,9 +210,9 @@ def keep_commit(context: RequestContext, request: Commit, command: OffsetCommit)
     """Replace the connection's template by one of this commit, or by none."""
     kept = _compute_kept(context, request, command)
     if kept is not None:
-        context.door.repeats[KEY] = kept
+        context.client.repeats[KEY] = kept
     else:
-        context.door.repeats.pop(KEY, None)
+        context.client.repeats.pop(KEY, None)
 
 
 def _compute_kept(

@@ -20,7 +20,7 @@ from typing import Final
 from coordinator.runtime.api import Answer
 from gateway.api import RequestContext
 from gateway.heartbeats.parking import SHORTEST_PARK_MS, Parked, Parking
-from model.commands import ClassicHeartbeat, SyncGroup
+from model.classic_commands import ClassicHeartbeat, SyncGroup
 from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
 
 LONGEST_PARK_MS: Final = 10_000
@@ -43,7 +43,7 @@ class ParkedClassic(Parked):
         command: ClassicHeartbeat,
         answer: Callable[[Answer], None],
     ) -> None:
-        super().__init__(heartbeats, context.door, command)
+        super().__init__(heartbeats, context.client, command)
         self._context = context
         self._heartbeat = command
         self._answer = answer
@@ -60,7 +60,7 @@ class ParkedClassic(Parked):
         self._context.submit(self._heartbeat, self._answer)
 
     def _fail(self, error: Exception) -> None:
-        self._door.fail(self._context, error)
+        self._client.fail(self._context, error)
 
 
 class ClassicHeartbeats:
@@ -76,13 +76,13 @@ class ClassicHeartbeats:
         answer: Callable[[Answer], None],
     ) -> None:
         """Submit a heartbeat; ``answer`` receives the result, possibly much later."""
-        pace = context.door.heartbeats.classic
+        pace = context.client.heartbeats.classic
         pace.hear(command, self._heartbeats.clock.time())
 
         def on_answer(found: Answer) -> None:
-            gap_ms = self._heartbeats.compute_gap_ms(context.door.heartbeats)
+            gap_ms = self._heartbeats.compute_gap_ms(context.client.heartbeats)
             park_ms = self._compute_park_ms(pace.interval_ms, gap_ms, found)
-            if park_ms < SHORTEST_PARK_MS or not context.door.is_latest(context):
+            if park_ms < SHORTEST_PARK_MS or not context.client.is_latest(context):
                 answer(found)
                 return
             pace.is_parked = True
@@ -102,7 +102,7 @@ class ClassicHeartbeats:
         A member that has rejoined for that and still has no partitions is not parked again.
         """
         now = self._heartbeats.clock.time()
-        pace = context.door.heartbeats.classic
+        pace = context.client.heartbeats.classic
 
         def finish(heard: Answer) -> None:
             pace.begin(command, self._heartbeats.clock.time())
@@ -111,7 +111,7 @@ class ClassicHeartbeats:
         is_parked = (
             found.awaits_partitions
             and self._may_park()
-            and context.door.is_latest(context)
+            and context.client.is_latest(context)
             and pace.may_park_sync(now, SYNC_PARK_MS)
         )
         if not is_parked:

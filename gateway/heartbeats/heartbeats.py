@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from coordinator.runtime.api import Answer, Coordinator, MemberTicket
 from coordinator.runtime.authorizer import AllowAll, Authorizer
-from gateway.api import Door, RequestContext
+from gateway.api import ClientConnection, RequestContext
 from gateway.heartbeats.classic_heartbeats import ClassicHeartbeats
 from gateway.heartbeats.member_paces import MemberPaces
 from gateway.heartbeats.parking import (
@@ -76,15 +76,15 @@ class Heartbeats(MemberPaces):
         connection broke may have missed a response and does not always ask for its content again
         (librdkafka 2.16, which gives a response up soon after the last interval has passed).
         """
-        known = context.door.heartbeats.members
+        known = context.client.heartbeats.members
         if (command.group_id, command.member_id) not in known and self.settings.gateway_park_ms:
             command = replace(command, wants_assignment=True)
-        member = self._member_of(context.door.heartbeats, (command.group_id, command.member_id))
+        member = self._member_of(context.client.heartbeats, (command.group_id, command.member_id))
         ticket = None
         if command.member_epoch > 0:
             ticket = self.coordinator.ticket(command.group_id, command.member_id)
         submitted = self.clock.time()
-        self._hear(context.door.heartbeats, member, submitted)
+        self._hear(context.client.heartbeats, member, submitted)
 
         def on_answer(answer: Answer) -> None:
             now = self._note_latency(submitted)
@@ -98,7 +98,7 @@ class Heartbeats(MemberPaces):
 
     def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit ``command`` for a heartbeat whose park has ended, and send that answer."""
-        member = self._member_of(context.door.heartbeats, (command.group_id, command.member_id))
+        member = self._member_of(context.client.heartbeats, (command.group_id, command.member_id))
         submitted = self.clock.time()
 
         def on_answer(answer: Answer) -> None:
@@ -113,13 +113,13 @@ class Heartbeats(MemberPaces):
 
     def _refuse(self, context: RequestContext, member: Member, error: GroupError) -> None:
         if self._knows(context, member):
-            self.forget(context.door.heartbeats, member.key)
+            self.forget(context.client.heartbeats, member.key)
         context.reply_failed(error.code, error.message)
 
     @staticmethod
     def _knows(context: RequestContext, member: Member) -> bool:
         """Whether the member has not moved to another connection since."""
-        return context.door.heartbeats.members.get(member.key) is member
+        return context.client.heartbeats.members.get(member.key) is member
 
     def _answer(
         self,
@@ -142,8 +142,8 @@ class Heartbeats(MemberPaces):
             steady = None
             if ticket is not None and ticket.is_valid() and context.raw:
                 steady = self._keep(context, command, member, ticket, answer)
-            park_ms = self._compute_park_ms(context.door.heartbeats, member, now)
-            if park_ms and context.door.is_latest(context):
+            park_ms = self._compute_park_ms(context.client.heartbeats, member, now)
+            if park_ms and context.client.is_latest(context):
                 asked = make_asked_again(command, answer)
                 parked = ParkedHeartbeat(self, context, asked, member, answer, steady)
                 context.on_abandoned(parked.drop)
@@ -158,7 +158,7 @@ class Heartbeats(MemberPaces):
         if answer.news:
             member.quiet_until = 0.0
         member.heartbeat_interval_ms = answer.heartbeat_interval_ms
-        told_ms = self._tell(context.door.heartbeats, member, answer.news, answer.settled)
+        told_ms = self._tell(context.client.heartbeats, member, answer.news, answer.settled)
         body, _ = self._encode(answer, told_ms)
         context.reply_encoded(body)
 
@@ -170,7 +170,7 @@ class Heartbeats(MemberPaces):
         ticket: MemberTicket,
         answer: ConsumerGroupHeartbeatResponse,
     ) -> Steady:
-        connection = context.door.heartbeats
+        connection = context.client.heartbeats
         connection.steady.pop(member.steady_bytes, None)
         rights = compute_rights(command) if self._checks_rights else None
         body, interval_at = self._encode(answer, 0)
@@ -189,7 +189,7 @@ class Heartbeats(MemberPaces):
         )
         member.steady_bytes = context.raw
         connection.steady[context.raw] = steady
-        context.door.repeats[HEARTBEAT_KEY] = self
+        context.client.repeats[HEARTBEAT_KEY] = self
         return steady
 
     # ------------------------------------------------------------------ repeated heartbeats
@@ -220,12 +220,12 @@ class Heartbeats(MemberPaces):
         if told_ms != steady.told_ms:
             steady.tell(told_ms)
 
-    def serve(self, door: Door, frame: bytes, now: float) -> bytes | None:
+    def serve(self, client: ClientConnection, frame: bytes, now: float) -> bytes | None:
         """Answer or park a heartbeat that repeats a cached one (``gateway.api.Repeats``).
 
         This is the hot path of a loaded server.
         """
-        connection = door.heartbeats
+        connection = client.heartbeats
         steady = connection.steady.get(frame[_RAW_AT:])
         if (
             steady is None
@@ -238,13 +238,13 @@ class Heartbeats(MemberPaces):
         park_ms = 0
         if not self._is_at_rest(connection, steady):
             park_ms = self._compute_steady_park_ms(connection, steady, now)
-        if door.unanswered:
+        if client.unanswered:
             if park_ms:
                 self.tell_steady(connection, steady)
-            reopen(door, steady, correlation).reply_encoded(steady.tail[1:])
+            reopen(client, steady, correlation).reply_encoded(steady.tail[1:])
             return b""
         if park_ms:
-            ParkedSteady(self, door, steady, correlation).start(park_ms)
+            ParkedSteady(self, client, steady, correlation).start(park_ms)
             return b""
         return steady.head + correlation + steady.tail
 

@@ -21,12 +21,13 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from coordinator.runtime.api import Coordinator, Watch
-from gateway.api import Door, RequestContext
+from gateway.api import ClientConnection, RequestContext
 from gateway.pace.round_trip import RecentDelay
 from gateway.pace.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Member, Steady
 from gateway.settings import GatewaySettings
 from gateway.wire_clock import Clock
-from model.commands import ClassicHeartbeat, ConsumerGroupHeartbeat
+from model.classic_commands import ClassicHeartbeat
+from model.commands import ConsumerGroupHeartbeat
 from model.responses import ConsumerGroupHeartbeatResponse
 
 logger = logging.getLogger("muster.gateway")
@@ -64,24 +65,24 @@ class Parking(Protocol):
 class Parked:
     """A request whose response is held back; ``command`` is submitted when the park ends."""
 
-    __slots__ = ("_command", "_door", "_heartbeats", "_is_done", "_watch")
+    __slots__ = ("_client", "_command", "_heartbeats", "_is_done", "_watch")
 
     def __init__(
         self,
         heartbeats: Parking,
-        door: Door,
+        client: ClientConnection,
         command: ConsumerGroupHeartbeat | ClassicHeartbeat,
     ) -> None:
         assert command.by_server, "a park must not repeat what the client reported"
         self._heartbeats = heartbeats
-        self._door = door
+        self._client = client
         self._command = command
         self._is_done = False
         self._watch: Watch | None = None
 
     def start(self, park_ms: int) -> None:
         """Start waiting; a change that is pending already ends the park before this returns."""
-        self._door.heartbeats.parked = self
+        self._client.heartbeats.parked = self
         heartbeats, command = self._heartbeats, self._command
         watch = heartbeats.coordinator.watch(
             command.group_id, command.member_id, self._on_news, on_dropped=self.supersede
@@ -93,7 +94,7 @@ class Parked:
     def drop(self) -> None:
         """Stop waiting, without an answer."""
         self._is_done = True
-        self._door.heartbeats.parked = None
+        self._client.heartbeats.parked = None
         # The watch refers to this object: keeping it would make a reference cycle.
         watch, self._watch = self._watch, None
         if watch is not None:
@@ -152,7 +153,7 @@ class ParkedHeartbeat(Parked):
         answer: ConsumerGroupHeartbeatResponse,
         steady: Steady | None,
     ) -> None:
-        super().__init__(heartbeats, context.door, command)
+        super().__init__(heartbeats, context.client, command)
         self._context = context
         self._member = member
         self._answer = answer
@@ -166,7 +167,7 @@ class ParkedHeartbeat(Parked):
         self._heartbeats.reply(self._context, self._member, self._answer)
 
     def _fail(self, error: Exception) -> None:
-        self._door.fail(self._context, error)
+        self._client.fail(self._context, error)
 
     def _ask_again(self) -> None:
         assert isinstance(self._command, ConsumerGroupHeartbeat)
@@ -179,9 +180,11 @@ class ParkedSteady(Parked):
 
     __slots__ = ("_correlation", "_steady")
 
-    def __init__(self, heartbeats: Parking, door: Door, steady: Steady, correlation: bytes) -> None:
+    def __init__(
+        self, heartbeats: Parking, client: ClientConnection, steady: Steady, correlation: bytes
+    ) -> None:
         assert steady.command is not None
-        super().__init__(heartbeats, door, steady.command)
+        super().__init__(heartbeats, client, steady.command)
         self._steady = steady
         self._correlation = correlation
 
@@ -189,24 +192,24 @@ class ParkedSteady(Parked):
         return self._steady.ticket.is_valid()
 
     def _answer_as_found(self) -> None:
-        self._heartbeats.tell_steady(self._door.heartbeats, self._steady)
-        self._door.send(self._steady.make_frame(self._correlation))
+        self._heartbeats.tell_steady(self._client.heartbeats, self._steady)
+        self._client.send(self._steady.make_frame(self._correlation))
 
     def _ask_again(self) -> None:
         assert self._steady.command is not None
-        context = reopen(self._door, self._steady, self._correlation)
+        context = reopen(self._client, self._steady, self._correlation)
         self._heartbeats.ask_again(context, self._steady.command)
 
     def _fail(self, error: Exception) -> None:
         # There may be no context to answer in: close, and the client retries on a new connection.
         logger.error("ending_park_failed", exc_info=error)
-        self._door.close()
+        self._client.close()
 
 
-def reopen(door: Door, steady: Steady, correlation: bytes) -> RequestContext:
+def reopen(client: ClientConnection, steady: Steady, correlation: bytes) -> RequestContext:
     """Make a context for a repeated heartbeat and queue it behind the unanswered requests."""
     route = _ROUTE.pack(HEARTBEAT_KEY, steady.version)
-    return door.reopen(route, correlation, steady.caller, steady.member.steady_bytes)
+    return client.reopen(route, correlation, steady.caller, steady.member.steady_bytes)
 
 
 def make_asked_again(

@@ -19,7 +19,8 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.pace.classic_pace import ClassicMemberPace
 from gateway.pace.round_trip import RoundTrip
 from gateway.pending import HeldBack
-from model.commands import Caller, ConsumerGroupHeartbeat
+from model.caller import Caller
+from model.commands import ConsumerGroupHeartbeat
 
 MemberKey: TypeAlias = tuple[str, str]
 """Group id and member id."""

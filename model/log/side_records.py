@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from model.client_assignors import (
+    ClientAssignorsKey,
+    ClientAssignorsValue,
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+)
 from model.ids import (
     GroupId,
     LogOffset,
@@ -14,12 +20,6 @@ from model.ids import (
     ProducerId,
     TopicId,
     TopicName,
-)
-from model.local_assignors import (
-    InstalledMetadataKey,
-    InstalledMetadataValue,
-    LocalAssignorsKey,
-    LocalAssignorsValue,
 )
 from model.value import value
 
@@ -158,7 +158,7 @@ SideKey: TypeAlias = (
     | GroupConfigsSideKey
     | ProducerStateKey
     | ProducerGroupKey
-    | LocalAssignorsKey
+    | ClientAssignorsKey
     | InstalledMetadataKey
 )
 
@@ -170,7 +170,7 @@ SideValue: TypeAlias = (
     | GroupConfigsSideValue
     | ProducerStateValue
     | ProducerGroupValue
-    | LocalAssignorsValue
+    | ClientAssignorsValue
     | InstalledMetadataValue
 )
 

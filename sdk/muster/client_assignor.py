@@ -114,10 +114,10 @@ class Assignor(ABC):
         """
 
 
-def encode_assignor(assignor: Assignor, reason: int) -> assignors_pb2.LocalAssignor:
+def encode_assignor(assignor: Assignor, reason: int) -> assignors_pb2.ClientAssignor:
     """Encode it for a Join. A ``reason`` that is not 0 replaces the assignor's own."""
     metadata = assignor.metadata()
-    return assignors_pb2.LocalAssignor(
+    return assignors_pb2.ClientAssignor(
         name=assignor.name,
         minimum_version=assignor.minimum_version,
         maximum_version=assignor.maximum_version,
@@ -180,8 +180,8 @@ def encode_computed(
     return found
 
 
-def decode_local(
-    local: assignors_pb2.LocalAssignment, names: Mapping[bytes, str]
+def decode_client_assignment(
+    local: assignors_pb2.ClientAssignment, names: Mapping[bytes, str]
 ) -> MemberAssignment:
     """Decode the part of a client-side assignment that is for this member."""
     partitions = frozenset(decode_partitions(local.partitions.topics, names))

@@ -57,7 +57,7 @@ class Computing:
         self._task: asyncio.Task[None] | None = None
         self._thread: asyncio.Future[Assigned] | None = None
 
-    def encode_assignors(self) -> list[assignors_pb2.LocalAssignor]:
+    def encode_assignors(self) -> list[assignors_pb2.ClientAssignor]:
         """Encode the assignors for a Join, in order of preference. Raises ``CallbackFailed``."""
         return [self._encode(assignor) for assignor in self._assignors.values()]
 
@@ -87,7 +87,7 @@ class Computing:
             case "installed_assignment":
                 self._on_installed(update.installed_assignment)
 
-    def _encode(self, assignor: Assignor) -> assignors_pb2.LocalAssignor:
+    def _encode(self, assignor: Assignor) -> assignors_pb2.ClientAssignor:
         try:
             return encode_assignor(assignor, self.reason)
         except (Exception, asyncio.CancelledError) as error:

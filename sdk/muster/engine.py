@@ -323,8 +323,8 @@ class Engine:
 
     def _send_join(self, stream: Stream) -> None:
         # This calls the application, which may raise: do it before anything changes.
-        local_assignors = self._computing.encode_assignors()
-        join = self._sender.make_join(local_assignors)
+        client_assignors = self._computing.encode_assignors()
+        join = self._sender.make_join(client_assignors)
         # The server asks for an assignment again once it has answered this Join.
         self._computing.stop()
         self._sender.send_join(stream, join)

@@ -65,7 +65,7 @@ class MemberSender:
         if self._left is not None and not self._left.done():
             self._left.set_result(True)
 
-    def make_join(self, local_assignors: Sequence[assignors_pb2.LocalAssignor]) -> group_pb2.Join:
+    def make_join(self, client_assignors: Sequence[assignors_pb2.ClientAssignor]) -> group_pb2.Join:
         """The Join of the present epoch and ownership; ``send_join`` numbers it."""
         membership, options = self._membership, self._options
         return group_pb2.Join(
@@ -80,7 +80,7 @@ class MemberSender:
             rack_id=options.rack_id,
             client_id=options.client_id,
             instance_id=options.instance_id,
-            local_assignors=local_assignors,
+            client_assignors=client_assignors,
             incarnation=self._incarnation,
         )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from muster.client_assignor import MemberAssignment, decode_local
+from muster.client_assignor import MemberAssignment, decode_client_assignment
 from muster.partitions import Owned, TopicPartition, decode_partitions, encode_partitions
 from muster.v1 import group_pb2, types_pb2
 
@@ -116,9 +116,9 @@ class Membership:
             self.names.update({t.topic_id: t.topic_name for t in topics if t.topic_name})
             self.assignment = decode_partitions(topics, self.names)
         self.local = None
-        if assignment.HasField("local"):
-            local = assignment.local
-            given = decode_local(local, self.names)
+        if assignment.HasField("client_assignment"):
+            local = assignment.client_assignment
+            given = decode_client_assignment(local, self.names)
             self.local = Inform(local.assignor, given, local.generation)
         self.status = Status.MEMBER
         self.is_answered = True

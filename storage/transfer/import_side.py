@@ -6,8 +6,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
 from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
-from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
 from model.log.side_records import (
     ImportGraceKey,
     ImportGraceValue,
@@ -115,7 +115,7 @@ def move_side(
     for key, value in records:
         record = decode_side(key, value)
         match record.key:
-            case (LocalAssignorsKey() | InstalledMetadataKey() | ProducerGroupKey()) as of_group:
+            case (ClientAssignorsKey() | InstalledMetadataKey() | ProducerGroupKey()) as of_group:
                 partition = compute_log_partition(of_group.group_id, partitions)
                 moved.append((encode_side_key(replace(of_group, partition=partition)), value))
             case ProducerStateKey() as of_producer:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import muster
-from model.commands import INTERNAL, AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.caller import INTERNAL
+from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.ids import GroupId
 from muster import TopicPartition
 from muster.membership import Partitions

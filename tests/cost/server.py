@@ -15,7 +15,8 @@ from coordinator.runtime.runtime import Runtime
 from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
-from model.commands import INTERNAL, Command, CreateTopic
+from model.caller import INTERNAL
+from model.commands import Command, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import TopicId, TopicName

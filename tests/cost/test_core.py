@@ -14,22 +14,24 @@ from coordinator.core.state.outcome import NoteRebalance, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import run_at_once
 from coordinator.dispatch.handle import handle
+from model.caller import INTERNAL
+from model.classic_commands import (
+    JoinGroup,
+    JoinProtocol,
+    MemberAssignment,
+    SyncGroup,
+)
 from model.commands import (
-    INTERNAL,
     ConsumerGroupDescribe,
     ConsumerGroupLeave,
     DeleteGroup,
     DeleteOffsets,
     DescribeGroups,
-    JoinGroup,
-    JoinProtocol,
     LeaveGroup,
     LeavingMember,
     ListGroups,
-    MemberAssignment,
     Now,
     OffsetFetch,
-    SyncGroup,
     TopicOffsets,
     TopicToFetch,
     TxnOffsetCommit,

@@ -21,7 +21,7 @@ from coordinator.runtime.authorizer import AllowAll
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.calls.access import Access
-from coordinator.service.calls.door import Door
+from coordinator.service.calls.services import Services
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.grpc_server import SERVICES
@@ -155,7 +155,7 @@ class Context:
 def make_services(server: CostServer) -> dict[str, Any]:
     settings = GrpcSettings()
     access = Access(AllowAll())
-    door = Door(
+    services = Services(
         server.runtime,
         access,
         compute_limits(server.settings, settings),
@@ -167,9 +167,9 @@ def make_services(server: CostServer) -> dict[str, Any]:
         Backlog(1 << 30, server.loop.call_soon),
     )
     return {
-        "GroupService": GroupService(door),
-        "ClassicService": ClassicService(door, Waits()),
-        "AdminService": AdminService(door),
+        "GroupService": GroupService(services),
+        "ClassicService": ClassicService(services, Waits()),
+        "AdminService": AdminService(services),
         "BackupService": BackupService(access, None),
     }
 

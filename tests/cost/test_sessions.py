@@ -30,7 +30,7 @@ MANY: Final = {"commit": COMMIT_PARTITIONS_MAX}
 """Of others nobody has as many."""
 COMPUTING: Final = ("prepare_assignment", "install_assignment")
 """What is heard of who is asked for an assignment."""
-REFUSED: Final = ("local_assignors",)
+REFUSED: Final = ("client_assignors",)
 """Of these nobody may have as many as are said here."""
 FIELDS: Final = list(find_repeated(ACTION))
 MEMBER: Final = "m"
@@ -73,7 +73,7 @@ class Stream:
 
     def has_joined(self, joins: Sequence[group_pb2.MemberAction]) -> bool:
         """Whether each was told so, and one is asked to compute where they name assignors."""
-        is_asked = not joins[0].join.local_assignors or self.find("compute_assignment")
+        is_asked = not joins[0].join.client_assignors or self.find("compute_assignment")
         return bool(is_asked) and len(self.find("assignment")) == len(joins)
 
     def find_joined(self) -> group_pb2.MemberUpdate:
@@ -150,7 +150,7 @@ def make_computing(members: int, topics: int) -> list[group_pb2.MemberAction]:
     for action in joins:
         names = (f"t{number}" for number in range(1, topics))
         action.join.subscription.subscribed_topic_names.extend(names)
-        action.join.local_assignors.add(name="a", maximum_version=1, version=1)
+        action.join.client_assignors.add(name="a", maximum_version=1, version=1)
     return joins
 
 
@@ -190,9 +190,9 @@ def _complete_join(said: Any, path: tuple[str, ...], epoch: int) -> None:
     said.member_epoch = epoch if path[1:2] == ("owned",) else 0
     if said.member_epoch == 0:
         said.ClearField("owned")
-    if path[1:2] != ("local_assignors",):
-        said.ClearField("local_assignors")
-    for assignor in said.local_assignors:
+    if path[1:2] != ("client_assignors",):
+        said.ClearField("client_assignors")
+    for assignor in said.client_assignors:
         assignor.minimum_version, assignor.maximum_version, assignor.version = 0, 1, 1
 
 

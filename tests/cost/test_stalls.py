@@ -10,7 +10,8 @@ import pytest
 from coordinator.core.deadlines.liveness import LOOKS_MAX
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.commands.waiting_members import SLICE
-from model.commands import ConsumerGroupHeartbeat, JoinProtocol, MemberAssignment, SyncGroup
+from model.classic_commands import JoinProtocol, MemberAssignment, SyncGroup
+from model.commands import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator.runtime.runtime import Runtime
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     ConsumerGroupDescribe,
     CreateTopic,
     ListGroups,

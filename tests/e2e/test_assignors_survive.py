@@ -13,7 +13,7 @@ from muster.v1 import assignors_pb2, group_pb2, group_pb2_grpc, types_pb2
 from tests.server import MusterServer
 from tests.support.service.session_client import GROUP, SessionClient
 
-MINE = assignors_pb2.LocalAssignor(
+MINE = assignors_pb2.ClientAssignor(
     name="mine", minimum_version=0, maximum_version=1, version=1, metadata=b"said"
 )
 ODD = bytes(range(256))
@@ -41,7 +41,7 @@ async def prepare(client: SessionClient, epoch: int) -> assignors_pb2.PreparedAs
 async def test_kill_9_between_prepare_and_install_and_after_it(tmp_path: Path) -> None:
     with MusterServer(tmp_path / "data", topics={"orders": 4}) as server:
         async with session(server) as client:
-            assignment = await client.join("a", local_assignors=[MINE])
+            assignment = await client.join("a", client_assignors=[MINE])
             epoch = assignment.member_epoch
             await client.expect("compute_assignment")
             before = await prepare(client, epoch)
@@ -49,7 +49,7 @@ async def test_kill_9_between_prepare_and_install_and_after_it(tmp_path: Path) -
         await asyncio.to_thread(server.start)
         async with session(server) as client:
             # It is asked anew, for the same epoch, by what it named before.
-            await client.join("a", member_epoch=epoch, local_assignors=[MINE])
+            await client.join("a", member_epoch=epoch, client_assignors=[MINE])
             await client.expect("compute_assignment")
             prepared = await prepare(client, epoch)
             assert prepared == before
@@ -74,8 +74,8 @@ async def test_kill_9_between_prepare_and_install_and_after_it(tmp_path: Path) -
             server.kill()
         await asyncio.to_thread(server.start)
         async with session(server) as client:
-            told = await client.join("a", member_epoch=epoch, local_assignors=[MINE])
-            assert told.member_epoch == told.local.generation == prepared.group_epoch
-            assert told.local.metadata == ODD
+            told = await client.join("a", member_epoch=epoch, client_assignors=[MINE])
+            assert told.member_epoch == told.client_assignment.generation == prepared.group_epoch
+            assert told.client_assignment.metadata == ODD
             (topic,) = told.assignment.topics
             assert list(topic.partitions) == [0, 1, 2, 3]

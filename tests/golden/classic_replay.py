@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Reply
-from model.commands import Command, JoinGroup, OffsetCommit
+from model.classic_commands import JoinGroup
+from model.commands import Command, OffsetCommit
 from model.ids import GroupId, MemberId
 from tests.golden.wire_replay import (
     HEARTBEAT,

@@ -21,9 +21,8 @@ from coordinator.dispatch.handle import handle
 from gateway.apis.api_registry import APIS
 from gateway.apis.groups.k68_consumer_group_heartbeat import make_command
 from gateway.headers import Routes, skip_header
+from model.caller import INTERNAL, Caller
 from model.commands import (
-    INTERNAL,
-    Caller,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     Deadline,

@@ -25,8 +25,8 @@ from coordinator.core.target.target_assignment import (
 from gateway.codec.decoding import decode
 from gateway.codec.kio_schema import response_type
 from gateway.settings import GatewaySettings
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     Command,
     CreateTopic,
     DeleteTopic,

@@ -19,17 +19,19 @@ from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loading.shard_loader import load_shard
-from model.commands import (
+from model.classic_commands import (
     ClassicHeartbeat,
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     JoinGroup,
     JoinProtocol,
+    MemberAssignment,
+    SyncGroup,
+)
+from model.commands import (
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
     LeaveGroup,
     LeavingMember,
-    MemberAssignment,
     Now,
-    SyncGroup,
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (

@@ -15,7 +15,9 @@ from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import run_at_once
 from coordinator.dispatch.handle import handle
-from model.commands import Caller, ConsumerGroupHeartbeat, JoinProtocol, Now
+from model.caller import Caller
+from model.classic_commands import JoinProtocol
+from model.commands import ConsumerGroupHeartbeat, Now
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.migration_policy import MIGRATION_POLICIES
 from model.errors import GroupError, GroupIdNotFound, GroupMaxSizeReached

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.runtime.offsets.transaction_timeouts import INTERVAL_MS
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     Command,
     DeleteTopicOffsets,
     OffsetFetch,

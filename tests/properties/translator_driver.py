@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 
 from coordinator.core.consumer.pending_changes import has_news, has_to_rejoin
 from coordinator.core.state.consumer_group import ConsumerGroup
-from model.commands import (
-    INTERNAL,
+from model.caller import INTERNAL
+from model.classic_commands import (
     ClassicDeadline,
     ClassicHeartbeat,
     ExpireClassicDeadline,
     JoinGroup,
     JoinProtocol,
-    LeaveGroup,
-    LeavingMember,
     SyncGroup,
 )
+from model.commands import LeaveGroup, LeavingMember
 from model.errors import (
     ErrorCode,
     FencedInstanceId,

@@ -6,12 +6,23 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from model.commands import (
-    INTERNAL,
-    UNCHANGED,
-    AlterGroupConfigs,
+from model.caller import INTERNAL
+from model.classic_commands import (
     AssignmentFailure,
     ClassicHeartbeat,
+    JoinGroup,
+    JoinProtocol,
+    MemberAssignment,
+    SyncGroup,
+)
+from model.client_assignment_commands import (
+    ComputedAssignment,
+    InstallAssignment,
+    PrepareAssignment,
+)
+from model.commands import (
+    UNCHANGED,
+    AlterGroupConfigs,
     Command,
     ConfigChange,
     ConfigOperation,
@@ -26,21 +37,15 @@ from model.commands import (
     DescribeGroupConfigs,
     DescribeGroups,
     GrowTopic,
-    InstallAssignment,
-    JoinGroup,
-    JoinProtocol,
     LeaveGroup,
     LeavingMember,
     ListGroupConfigs,
     ListGroups,
     ListTransactions,
-    MemberAssignment,
     OffsetCommit,
     OffsetFetch,
     PlanMigration,
-    PrepareAssignment,
     SetTopicRacks,
-    SyncGroup,
     TopicOffsets,
     TopicToFetch,
     TxnOffsetCommit,
@@ -48,11 +53,10 @@ from model.commands import (
 )
 from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
-from model.local_commands import ComputedAssignment
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
+from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
-from tests.scenarios.local_text import parse_assignors, parse_computed
 from tests.scenarios.server import ScenarioServer
 from tests.support.imported_groups import make_imported
 from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
@@ -252,7 +256,7 @@ class Commands:
             server_assignor=said.get("assignor", UNCHANGED),
             instance_id=None if instance is None else InstanceId(instance),
             subscribed_topic_regex=UNCHANGED if regex is None else regex,
-            local_assignors=parse_assignors(said["local"]) if "local" in said else UNCHANGED,
+            client_assignors=parse_assignors(said["local"]) if "local" in said else UNCHANGED,
         )
 
     def _prepare(self, line: Line) -> Command:

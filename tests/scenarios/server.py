@@ -54,7 +54,7 @@ class ScenarioServer(VirtualServer):
 
     def offer(self, group_id: str, member_id: str) -> None:
         """A door holds a stream of the member."""
-        self._offers[group_id, member_id] = self.runtime.local_assignments.offer(
+        self._offers[group_id, member_id] = self.runtime.client_assignments.offer(
             GroupId(group_id),
             MemberId(member_id),
             lambda: self._asked.append(f"{group_id}/{member_id}"),

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from coordinator.runtime.api import Answer
+from model.client_assignment_commands import PrepareAssignmentResponse
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, TopicId
-from model.local_commands import PrepareAssignmentResponse
 from model.log.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -66,8 +66,12 @@ from model.responses import (
     SyncGroupResponse,
     TopicResponse,
 )
+from tests.scenarios.client_assignor_text import (
+    format_client_assignment,
+    format_local_side,
+    format_prepared,
+)
 from tests.scenarios.embedded_text import format_given, format_said
-from tests.scenarios.local_text import format_local, format_local_side, format_prepared
 from tests.support.virtual.scheduler import START_WALL_MS
 
 NOTHING = "-"
@@ -246,8 +250,12 @@ def _format_heartbeat(answer: ConsumerGroupHeartbeatResponse) -> str:
         )
         if is_so
     ]
-    if answer.local is not None:
-        flags.append(format_local(answer.local, format_partitions(answer.local.partitions)))
+    if answer.client_assignment is not None:
+        flags.append(
+            format_client_assignment(
+                answer.client_assignment, format_partitions(answer.client_assignment.partitions)
+            )
+        )
     return f"epoch {answer.member_epoch}, assignment {given}; {', '.join(flags) or 'nothing new'}"
 
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.consumer_group import ConsumerGroup
-from model.commands import ClassicHeartbeat, SyncGroup
+from model.classic_commands import ClassicHeartbeat, SyncGroup
 from model.configs.migration_policy import allows_downgrade, allows_upgrade
 from model.errors import ErrorCode, GroupError
 from model.ids import InstanceId

@@ -6,19 +6,21 @@ from typing import Any
 
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.target.target_assignment import InstallTarget
+from model.classic_commands import (
+    ClassicHeartbeat,
+    ExpireClassicDeadline,
+    JoinGroup,
+    SyncGroup,
+)
 from model.commands import (
     UNCHANGED,
-    ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     Deadline,
-    ExpireClassicDeadline,
     ExpireMember,
-    JoinGroup,
     LeaveGroup,
     OffsetCommit,
     RefreshTopics,
-    SyncGroup,
 )
 from model.log.records import MemberState
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from model.caller import INTERNAL
+from model.classic_commands import ClassicHeartbeat, SyncGroup
 from model.commands import (
-    INTERNAL,
     AlterGroupConfigs,
-    ClassicHeartbeat,
     ConfigChange,
     ConfigOperation,
     ConsumerGroupDescribe,
@@ -22,7 +22,6 @@ from model.commands import (
     LeavingMember,
     OffsetCommit,
     OffsetFetch,
-    SyncGroup,
     TopicOffsets,
     TopicToFetch,
 )

@@ -12,8 +12,8 @@ from typing import Any
 from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.runtime.api import Answer
 from coordinator.runtime.offsets.offset_reads import decode_stored_offsets
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     Command,
     ConsumerGroupHeartbeat,
     CreateTopic,

@@ -31,8 +31,8 @@ from coordinator.core.target.target_assignment import (
 )
 from coordinator.core.target.target_install import Preparation, prepare_target
 from coordinator.dispatch.handle import ShardCommand, handle
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     ConsumerGroupHeartbeat,
     Deadline,
     ExpireMember,

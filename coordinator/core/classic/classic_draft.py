@@ -29,7 +29,8 @@ from coordinator.core.state.outcome import (
     RenewClassicSessions,
     Wait,
 )
-from model.commands import ClassicDeadline, JoinProtocol, Now
+from model.classic_commands import ClassicDeadline, JoinProtocol
+from model.commands import Now
 from model.errors import GroupError, MemberRemoved
 from model.ids import GroupId, InstanceId, MemberId
 from model.log.records import Record

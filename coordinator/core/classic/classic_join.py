@@ -30,8 +30,8 @@ from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupStat
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from coordinator.core.state.outcome import Outcome, Release, Wait
 from coordinator.core.state.shard import Shard
-from model.classic_commands import PROTOCOLS_MAX
-from model.commands import ClassicDeadline, JoinGroup, Now
+from model.classic_commands import PROTOCOLS_MAX, ClassicDeadline, JoinGroup
+from model.commands import Now
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
     FencedInstanceId,

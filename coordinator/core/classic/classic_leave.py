@@ -19,7 +19,8 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.classic_states import ClassicEvent
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import ClassicDeadline, ExpireClassicDeadline, LeaveGroup, LeavingMember, Now
+from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
+from model.commands import LeaveGroup, LeavingMember, Now
 from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import MemberId
 from model.responses import Done, LeaveGroupResponse

@@ -21,7 +21,7 @@ from coordinator.core.state.classic_group import (
 )
 from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
 from coordinator.core.state.outcome import ArmClassicDeadline
-from model.commands import ClassicDeadline
+from model.classic_commands import ClassicDeadline
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, RebalanceInProgress
 from model.ids import MemberId, compute_java_hash

@@ -20,7 +20,13 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, Ph
 from coordinator.core.state.classic_states import STEPS, ClassicEvent, Reaction
 from coordinator.core.state.outcome import Outcome, Wait
 from coordinator.core.state.shard import Shard
-from model.commands import AssignmentFailure, ClassicDeadline, ClassicHeartbeat, Now, SyncGroup
+from model.classic_commands import (
+    AssignmentFailure,
+    ClassicDeadline,
+    ClassicHeartbeat,
+    SyncGroup,
+)
+from model.commands import Now
 from model.errors import (
     AssignmentFailed,
     CoordinatorNotAvailable,

@@ -2,7 +2,7 @@
 
 Source: KIP-848, ConsumerGroupPrepareAssignment and ConsumerGroupInstallAssignment, which Kafka
 never shipped. The runtime decides which member is asked, and until when
-(``SoftState.local_requests``).
+(``SoftState.client_assignment_requests``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from coordinator.core.state.client_assignor_state import LocalRequest
+from coordinator.core.state.client_assignor_state import ClientAssignmentRequest
 from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, compute_unknown_member
 from coordinator.core.state.consumer_member import NO_NUMBERS, Member
-from coordinator.core.state.outcome import EndLocalRequest, Outcome
+from coordinator.core.state.outcome import EndClientAssignmentRequest, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (
     TargetProblem,
@@ -24,6 +24,20 @@ from coordinator.core.target.target_assignment import (
     compute_target_problem,
 )
 from coordinator.core.target.target_install import handle_install_target
+from model.client_assignment_commands import (
+    ClientAssignmentCommand,
+    ComputedAssignment,
+    InstallAssignment,
+    PrepareAssignment,
+    PrepareAssignmentResponse,
+    PreparedMember,
+)
+from model.client_assignors import (
+    CLASSIC_VERSION,
+    NO_REASON,
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+)
 from model.commands import Now
 from model.errors import (
     FencedMemberEpoch,
@@ -31,20 +45,6 @@ from model.errors import (
     IllegalGeneration,
     InvalidRequest,
     StaleMemberEpoch,
-)
-from model.local_assignors import (
-    CLASSIC_VERSION,
-    NO_REASON,
-    InstalledMetadataKey,
-    InstalledMetadataValue,
-)
-from model.local_commands import (
-    ComputedAssignment,
-    InstallAssignment,
-    LocalAssignmentCommand,
-    PrepareAssignment,
-    PrepareAssignmentResponse,
-    PreparedMember,
 )
 from model.log.side_records import SideRecord
 from model.responses import Done
@@ -87,25 +87,25 @@ def handle_install_assignment(shard: Shard, command: InstallAssignment, now: Now
             f"at epoch {epoch}."
         )
     if command.failure is not None:
-        end = EndLocalRequest(group_id, epoch, RAISED, command.failure)
+        end = EndClientAssignmentRequest(group_id, epoch, RAISED, command.failure)
         return Outcome(response=Done(), effects=(end,))
     problem = compute_target_problem(shard, group)
     try:
         target = compute_target_of(problem, command.members, request)
     except InvalidRequest as error:
-        end = EndLocalRequest(group_id, epoch, JUNK, error.message)
+        end = EndClientAssignmentRequest(group_id, epoch, JUNK, error.message)
         return Outcome(response=error, effects=(end,))
     outcome = handle_install_target(shard, compute_install(problem, target), now)
     return replace(
         outcome,
         side=_compute_installed(shard, group, command, request),
-        effects=(EndLocalRequest(group_id, epoch), *outcome.effects),
+        effects=(EndClientAssignmentRequest(group_id, epoch), *outcome.effects),
     )
 
 
 def check_request(
-    shard: Shard, command: LocalAssignmentCommand
-) -> tuple[ConsumerGroup, LocalRequest]:
+    shard: Shard, command: ClientAssignmentCommand
+) -> tuple[ConsumerGroup, ClientAssignmentRequest]:
     """The group and its pending request; raises an error unless this member is asked to compute."""
     group = shard.consumer_groups.get(command.group_id)
     if group is None:
@@ -114,7 +114,7 @@ def check_request(
     if member is None:
         raise compute_unknown_member(group.group_id, command.member_id)
     _check_epoch(member, command.member_epoch)
-    request = shard.soft.local_requests.get(group.group_id)
+    request = shard.soft.client_assignment_requests.get(group.group_id)
     if (
         request is None
         or request.is_given_up
@@ -142,7 +142,7 @@ def _check_epoch(member: Member, received: int) -> None:
 
 
 def _prepare_member(
-    shard: Shard, group: ConsumerGroup, member: Member, request: LocalRequest
+    shard: Shard, group: ConsumerGroup, member: Member, request: ClientAssignmentRequest
 ) -> PreparedMember:
     metadata, by_name = member.metadata, shard.image.by_name
     reason, version, said = _get_said(group, member, request.assignor)
@@ -164,7 +164,11 @@ def _get_said(group: ConsumerGroup, member: Member, assignor: str) -> tuple[int,
     Those that it declared; for a classic member the metadata of its protocol of the same name, or
     else of its first protocol.
     """
-    named = () if group.local is None else group.local.assignors.get(member.member_id, ())
+    named = (
+        ()
+        if group.client_assignor_state is None
+        else group.client_assignor_state.assignors.get(member.member_id, ())
+    )
     for each in named:
         if each.name == assignor:
             return each.reason, each.version, each.metadata
@@ -178,7 +182,9 @@ def _get_said(group: ConsumerGroup, member: Member, assignor: str) -> tuple[int,
 
 
 def compute_target_of(
-    problem: TargetProblem, members: tuple[ComputedAssignment, ...], request: LocalRequest
+    problem: TargetProblem,
+    members: tuple[ComputedAssignment, ...],
+    request: ClientAssignmentRequest,
 ) -> npt.NDArray[np.int32]:
     """The index of the member of each partition, or -1 for an unassigned one.
 
@@ -229,11 +235,16 @@ def _check_subscriptions(problem: TargetProblem, target: npt.NDArray[np.int32]) 
 
 
 def _compute_installed(
-    shard: Shard, group: ConsumerGroup, command: InstallAssignment, request: LocalRequest
+    shard: Shard, group: ConsumerGroup, command: InstallAssignment, request: ClientAssignmentRequest
 ) -> tuple[SideRecord, ...]:
     """The side records of the metadata for members that declared assignors and classic members."""
-    assert group.local is not None, "a member that is asked has declared an assignor"
-    named, given = group.local.assignors, {each.member_id: each for each in command.members}
+    assert group.client_assignor_state is not None, (
+        "a member that is asked has declared an assignor"
+    )
+    named, given = (
+        group.client_assignor_state.assignors,
+        {each.member_id: each for each in command.members},
+    )
     side = []
     for member in group.members():
         found = given.get(member.member_id)

@@ -10,17 +10,17 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
+from model.client_assignment_commands import ClientAssignment
+from model.client_assignors import (
+    CLASSIC_VERSION,
+    ClientAssignor,
+    ClientAssignorsKey,
+    ClientAssignorsValue,
+    InstalledMetadataKey,
+)
 from model.commands import UNCHANGED, ConsumerGroupHeartbeat
 from model.errors import InvalidRequest
 from model.ids import GroupId
-from model.local_assignors import (
-    CLASSIC_VERSION,
-    InstalledMetadataKey,
-    LocalAssignor,
-    LocalAssignorsKey,
-    LocalAssignorsValue,
-)
-from model.local_commands import LocalAssignment
 from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -42,57 +42,69 @@ VERSION_MAX = (1 << 15) - 1
 
 
 @value
-class LocalChange:
+class ClientAssignorChange:
     """The effect of a heartbeat on declarations; ``is_bumped`` if it needs a new group epoch."""
 
     side: tuple[SideRecord, ...] = ()
     is_bumped: bool = False
 
 
-NO_LOCAL_CHANGE = LocalChange()
+NO_CLIENT_ASSIGNOR_CHANGE = ClientAssignorChange()
 
 
-def compute_local_change(
+def compute_client_assignor_change(
     shard: Shard,
     group: ConsumerGroup | None,
     member: Member | None,
     command: ConsumerGroupHeartbeat,
     returns: bool,
-) -> LocalChange:
+) -> ClientAssignorChange:
     """The side records of the member's declaration, and of what a replacement inherits.
 
-    Raises ``InvalidRequest`` (``check_local_assignors``).
+    Raises ``InvalidRequest`` (``check_client_assignors``).
     """
-    said, is_heard = command.local_assignors, group is not None and group.local is not None
+    said, is_heard = (
+        command.client_assignors,
+        group is not None and group.client_assignor_state is not None,
+    )
     if said is UNCHANGED:
         if not is_heard or command.member_epoch != JOIN_EPOCH:
-            return NO_LOCAL_CHANGE
+            return NO_CLIENT_ASSIGNOR_CHANGE
         said = ()
     known = _assignors_of(group, member)
     if said != known or member is None:
-        check_local_assignors(group, member, said)
+        check_client_assignors(group, member, said)
     group_id, member_id = command.group_id, command.member_id
     side: list[SideRecord] = []
     is_bumped = said != known
     if (is_bumped and not returns) or (returns and said):
-        key = LocalAssignorsKey(shard.partition, group_id, member_id)
-        side.append(SideRecord(key, LocalAssignorsValue(said) if said else None))
-    if returns and member is not None and group is not None and group.local is not None:
-        installed = group.local.installed.get(member.member_id)
+        key = ClientAssignorsKey(shard.partition, group_id, member_id)
+        side.append(SideRecord(key, ClientAssignorsValue(said) if said else None))
+    if (
+        returns
+        and member is not None
+        and group is not None
+        and group.client_assignor_state is not None
+    ):
+        installed = group.client_assignor_state.installed.get(member.member_id)
         if installed is not None:
             new_key = InstalledMetadataKey(shard.partition, group_id, member_id)
             side.append(SideRecord(new_key, installed))
-    return LocalChange(tuple(side), is_bumped) if side or is_bumped else NO_LOCAL_CHANGE
+    return (
+        ClientAssignorChange(tuple(side), is_bumped)
+        if side or is_bumped
+        else NO_CLIENT_ASSIGNOR_CHANGE
+    )
 
 
-def _assignors_of(group: ConsumerGroup | None, member: Member | None) -> tuple[LocalAssignor, ...]:
-    if group is None or group.local is None or member is None:
+def _assignors_of(group: ConsumerGroup | None, member: Member | None) -> tuple[ClientAssignor, ...]:
+    if group is None or group.client_assignor_state is None or member is None:
         return ()
-    return group.local.assignors.get(member.member_id, ())
+    return group.client_assignor_state.assignors.get(member.member_id, ())
 
 
-def check_local_assignors(
-    group: ConsumerGroup | None, member: Member | None, assignors: tuple[LocalAssignor, ...]
+def check_client_assignors(
+    group: ConsumerGroup | None, member: Member | None, assignors: tuple[ClientAssignor, ...]
 ) -> None:
     """Raise ``InvalidRequest`` for a malformed declaration, or one that the group cannot use.
 
@@ -117,7 +129,7 @@ def check_local_assignors(
         is_classic = member is not None and member.classic is not None
         others = group.classic_member_count - is_classic
     for assignor in assignors:
-        _check_local_assignor(assignor)
+        _check_client_assignor(assignor)
         if others and assignor.minimum_version > CLASSIC_VERSION:
             raise InvalidRequest(
                 f"Client-side assignor {assignor.name} supports versions "
@@ -126,7 +138,7 @@ def check_local_assignors(
             )
 
 
-def _check_local_assignor(assignor: LocalAssignor) -> None:
+def _check_client_assignor(assignor: ClientAssignor) -> None:
     lowest, highest = assignor.minimum_version, assignor.maximum_version
     if not assignor.name.strip():
         raise InvalidRequest("A client-side assignor has no name.")
@@ -147,22 +159,22 @@ def _check_local_assignor(assignor: LocalAssignor) -> None:
         )
 
 
-def settle_local_state(shard: Shard, group_id: GroupId, outcome: Outcome) -> Outcome:
+def settle_client_assignor_state(shard: Shard, group_id: GroupId, outcome: Outcome) -> Outcome:
     """Add the tombstones of the side records that the outcome makes obsolete.
 
     A removed member ends its declaration and its installed metadata; a new target ends all
     installed metadata of the group.
     """
     group = shard.consumer_groups.get(group_id)
-    if group is None or group.local is None:
+    if group is None or group.client_assignor_state is None:
         return outcome
-    local, partition = group.local, shard.partition
+    local, partition = group.client_assignor_state, shard.partition
     written = {record.key for record in outcome.side}
-    ended: list[LocalAssignorsKey | InstalledMetadataKey] = []
+    ended: list[ClientAssignorsKey | InstalledMetadataKey] = []
     for key, said in outcome.records:
         if isinstance(key, ConsumerGroupMemberMetadataKey) and said is None:
             if key.member_id in local.assignors:
-                ended.append(LocalAssignorsKey(partition, group_id, key.member_id))
+                ended.append(ClientAssignorsKey(partition, group_id, key.member_id))
             if key.member_id in local.installed:
                 ended.append(InstalledMetadataKey(partition, group_id, key.member_id))
         elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey) and isinstance(
@@ -181,19 +193,19 @@ def settle_local_state(shard: Shard, group_id: GroupId, outcome: Outcome) -> Out
 
 def compute_told_assignment(
     group: ConsumerGroup, member: Member, member_epoch: int
-) -> LocalAssignment | None:
+) -> ClientAssignment | None:
     """The client-side assignment to send to a member that reached the target it belongs to.
 
     ``None`` for a member that declares no assignor, or if the target was computed otherwise.
     """
-    local = group.local
+    local = group.client_assignor_state
     if local is None or member.member_id not in local.assignors:
         return None
     installed = local.installed.get(member.member_id)
     if installed is None or not installed.assignment_epoch == group.target_epoch == member_epoch:
         return None
     partitions = group.numbers.topic_partitions(member.target or NO_NUMBERS)
-    return LocalAssignment(
+    return ClientAssignment(
         installed.assignor,
         installed.assignment_epoch,
         installed.version,
@@ -207,7 +219,11 @@ def compute_user_data(group: ConsumerGroup, member: Member) -> bytes | None:
 
     ``None`` if it does not belong to the current target.
     """
-    installed = None if group.local is None else group.local.installed.get(member.member_id)
+    installed = (
+        None
+        if group.client_assignor_state is None
+        else group.client_assignor_state.installed.get(member.member_id)
+    )
     if installed is None or installed.assignment_epoch != group.target_epoch:
         return None
     return installed.metadata or None

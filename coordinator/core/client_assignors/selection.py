@@ -15,13 +15,13 @@ from coordinator.core.target.target_assignment import (
     compute_ordered_members,
     compute_preferred_assignor,
 )
+from model.client_assignors import CLASSIC_VERSION
 from model.ids import MemberId
-from model.local_assignors import CLASSIC_VERSION
 from model.value import value
 
 
 @value
-class LocalChoice:
+class ClientAssignorChoice:
     """The selected assignor, the version of its metadata, and the members that can run it."""
 
     name: str
@@ -29,16 +29,16 @@ class LocalChoice:
     member_ids: tuple[MemberId, ...]
 
 
-def compute_local_choice(group: ConsumerGroup) -> LocalChoice | None:
+def compute_client_assignor_choice(group: ConsumerGroup) -> ClientAssignorChoice | None:
     """Select the assignor that most members prefer, among those that all declaring members share.
 
     A shared assignor has a common version; the highest one is used. With classic members in the
     group, version -1 must be common too. A tie goes to the preference of the first member in
     order. ``None`` if no assignor is shared, or no member declares one.
     """
-    if group.local is None:
+    if group.client_assignor_state is None:
         return None
-    named = group.local.assignors
+    named = group.client_assignor_state.assignors
     members = [member for member in compute_ordered_members(group) if member.member_id in named]
     versions = compute_common_versions(group)
     if not versions:
@@ -52,12 +52,12 @@ def compute_local_choice(group: ConsumerGroup) -> LocalChoice | None:
     there = tuple(
         member.member_id for member in members if member.member_epoch != STATIC_LEAVE_EPOCH
     )
-    return LocalChoice(name, versions[name], there)
+    return ClientAssignorChoice(name, versions[name], there)
 
 
 def compute_selected_assignor(shard: Shard, group: ConsumerGroup) -> str:
     """The assignor that the members select: client-side if they share one, else server-side."""
-    choice = compute_local_choice(group)
+    choice = compute_client_assignor_choice(group)
     return compute_preferred_assignor(shard, group) if choice is None else choice.name
 
 
@@ -66,7 +66,11 @@ def compute_common_versions(group: ConsumerGroup) -> dict[str, int]:
     lowest: dict[str, int] = {}
     highest: dict[str, int] = {}
     counts: Counter[str] = Counter()
-    named = group.local.assignors.values() if group.local is not None else ()
+    named = (
+        group.client_assignor_state.assignors.values()
+        if group.client_assignor_state is not None
+        else ()
+    )
     for assignors in named:
         for each in assignors:
             counts[each.name] += 1

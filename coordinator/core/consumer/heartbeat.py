@@ -9,8 +9,8 @@ nothing in the group is handled in one step.
 from __future__ import annotations
 
 from coordinator.core.client_assignors.declaration import (
-    NO_LOCAL_CHANGE,
-    compute_local_change,
+    NO_CLIENT_ASSIGNOR_CHANGE,
+    compute_client_assignor_change,
     compute_told_assignment,
 )
 from coordinator.core.consumer.heartbeat_checks import (
@@ -78,7 +78,8 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
         and member is not None
         and not returns
         and updated == member.metadata
-        and compute_local_change(shard, group, member, command, returns) is NO_LOCAL_CHANGE
+        and compute_client_assignor_change(shard, group, member, command, returns)
+        is NO_CLIENT_ASSIGNOR_CHANGE
     ):
         return continue_member(shard, group, member, command, now)
     return change_member(shard, group, member, updated, command, now, returns=returns)
@@ -102,7 +103,7 @@ def change_member(
     old = member.metadata if member is not None and member.metadata is not None else NOTHING_SAID
     names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
     regex = compute_regex_change(shard, group, group_id, old, updated)
-    local = compute_local_change(shard, group, member, command, returns)
+    local = compute_client_assignor_change(shard, group, member, command, returns)
     records = list(_replaced_classic_group(shard, group_id)) if group is None else []
     if returns and group is not None and member is not None:
         records += compute_replacement(group, member, member_id)
@@ -368,7 +369,9 @@ def _response(
         news=not is_known or member_epoch != epoch_before,
         parkable=state in _PARKABLE,
         settled=state is MemberState.STABLE and group.target_epoch == member_epoch,
-        local=(
-            None if group.local is None else compute_told_assignment(group, member, member_epoch)
+        client_assignment=(
+            None
+            if group.client_assignor_state is None
+            else compute_told_assignment(group, member, member_epoch)
         ),
     )

@@ -10,7 +10,8 @@ import heapq
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from model.commands import INTERNAL, ClassicDeadline, ExpireClassicDeadline
+from model.caller import INTERNAL
+from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
 from model.ids import GroupId, MemberId
 
 FAR_MS: Final = 60_000

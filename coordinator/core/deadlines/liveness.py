@@ -30,7 +30,9 @@ from coordinator.core.deadlines.member_liveness import (
     compute_lease_end_ms,
 )
 from coordinator.core.deadlines.stalls import Stalls
-from model.commands import INTERNAL, ClassicDeadline, Deadline, ExpireClassicDeadline, ExpireMember
+from model.caller import INTERNAL
+from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
+from model.commands import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
 
 CLASSIC_AGAIN_MS = 5_000

@@ -13,6 +13,7 @@ from coordinator.core.groups.config_changes import (
     handle_alter_group_configs,
 )
 from coordinator.core.state.outcome import Outcome, RefreshGroups
+from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
 from model.commands import (
     AllocateProducerId,
     AlterGroupConfigs,
@@ -37,7 +38,6 @@ from model.errors import (
     UnknownTopicOrPartition,
 )
 from model.ids import GroupId, LogOffset, TopicId, TopicName
-from model.local_assignors import InstalledMetadataKey, LocalAssignorsKey
 from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -109,7 +109,7 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             assert value is None or isinstance(value, GroupConfigsSideValue)
             _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
         case (
-            ProducerStateKey() | ProducerGroupKey() | LocalAssignorsKey() | InstalledMetadataKey(),
+            ProducerStateKey() | ProducerGroupKey() | ClientAssignorsKey() | InstalledMetadataKey(),
             _,
         ):
             # These belong to a shard, not to the catalogue.

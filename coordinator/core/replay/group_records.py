@@ -101,9 +101,11 @@ def _remove(shard: Shard, group: ConsumerGroup, entry: Member) -> None:
         group.count_classic(entry.metadata, -1)
         group.change_instance(entry.member_id, entry.metadata.instance_id, None)
         _drop_unsaid(group)
-    if group.local is not None:
-        group.local.forget(entry.member_id)
-        group.local = None if group.local.is_empty else group.local
+    if group.client_assignor_state is not None:
+        group.client_assignor_state.forget(entry.member_id)
+        group.client_assignor_state = (
+            None if group.client_assignor_state.is_empty else group.client_assignor_state
+        )
     group.release(entry, entry.assigned)
     group.release(entry, entry.pending_revocation)
     group.clear_target(entry)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from model.client_assignors import ClientAssignor, InstalledMetadataValue
 from model.ids import GroupId, MemberId
-from model.local_assignors import InstalledMetadataValue, LocalAssignor
 from model.value import value
 
 
-class LocalState:
+class ClientAssignorState:
     """The client-side assignors and installed metadata of the members of one consumer group.
 
     Only ``replay`` modifies it, from side records. An entry is removed with its member.
@@ -16,7 +16,7 @@ class LocalState:
     __slots__ = ("assignors", "installed")
 
     def __init__(self) -> None:
-        self.assignors: dict[MemberId, tuple[LocalAssignor, ...]] = {}
+        self.assignors: dict[MemberId, tuple[ClientAssignor, ...]] = {}
         self.installed: dict[MemberId, InstalledMetadataValue] = {}
 
     @property
@@ -31,7 +31,7 @@ class LocalState:
 
 
 @value
-class LocalRequest:
+class ClientAssignmentRequest:
     """Soft state of a group that waits for a member to compute its assignment.
 
     ``member_id`` is the member asked last, ``None`` while no member can be asked. At

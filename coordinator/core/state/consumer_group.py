@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from coordinator.core.state.client_assignor_state import LocalState
+from coordinator.core.state.client_assignor_state import ClientAssignorState
 from coordinator.core.state.consumer_member import (
     INITIAL_EPOCH,
     NO_NUMBERS,
@@ -67,12 +67,12 @@ class ConsumerGroup:
         "assignment_timestamp",
         "classic_member_count",
         "classic_protocols",
+        "client_assignor_state",
         "entries",
         "group_epoch",
         "group_id",
         "has_partition_metadata",
         "holder",
-        "local",
         "member_count",
         "metadata_hash",
         "metadata_values",
@@ -128,7 +128,7 @@ class ConsumerGroup:
         ] = {}
         """Interns metadata: members with equal metadata share one object."""
 
-        self.local: LocalState | None = None
+        self.client_assignor_state: ClientAssignorState | None = None
         """``None`` while no member has client-side assignors."""
 
         self.numbers = PartitionNumbers()

@@ -10,7 +10,8 @@ from coordinator.core.state.classic_group import ClassicGroup, Phase
 from coordinator.core.state.conversion import Converted
 from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.core.state.steps import Steps, run_at_once
-from model.commands import ClassicDeadline, ReconcileMember
+from model.classic_commands import ClassicDeadline
+from model.commands import ReconcileMember
 from model.configs.assignor_configs import AssignorConfigs
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
@@ -127,7 +128,7 @@ class NoteRebalance:
 
 
 @value
-class EndLocalRequest:
+class EndClientAssignmentRequest:
     """End the request to a client-side assignor: installed, or failed and the server computes.
 
     ``reason`` is one of ``Stats.assignor_failures_by_reason``, ``None`` if it was installed.
@@ -168,7 +169,7 @@ Effect: TypeAlias = (
     | RenewClassicSessions
     | CancelClassicDeadline
     | NoteRebalance
-    | EndLocalRequest
+    | EndClientAssignmentRequest
 )
 
 

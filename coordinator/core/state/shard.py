@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.client_assignor_state import LocalRequest
+from coordinator.core.state.client_assignor_state import ClientAssignmentRequest
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.foreign_groups import ForeignGroup
 from coordinator.core.state.metadata_hash import TopicHashes
@@ -45,13 +45,13 @@ class SoftState:
 
     ``live_classic_groups`` are the classic groups that have changed since their last record: the
     runtime installs the value of an outcome, and the next record of the group removes it.
-    ``local_requests`` are the assignments that members are asked to compute. ``being_deleted`` are
-    groups whose very many offsets are being deleted batch by batch; until the end they count as
-    existing. ``topic_hashes`` is the cache of ``compute_metadata_hash``.
+    ``client_assignment_requests`` are the assignments that members are asked to compute.
+    ``being_deleted`` are groups whose very many offsets are being deleted batch by batch; until the
+    end they count as existing. ``topic_hashes`` is the cache of ``compute_metadata_hash``.
     """
 
     live_classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
-    local_requests: dict[GroupId, LocalRequest] = field(default_factory=dict)
+    client_assignment_requests: dict[GroupId, ClientAssignmentRequest] = field(default_factory=dict)
     being_deleted: set[GroupId] = field(default_factory=set)
     topic_hashes: TopicHashes = field(default_factory=dict)
 

@@ -36,7 +36,8 @@ from coordinator.runtime.as_of.history_worker import (
     WorkerOrders,
 )
 from model.as_of import AsOf, AsOfTimestamp
-from model.commands import INTERNAL, DescribeGroups, OffsetFetch
+from model.caller import INTERNAL
+from model.commands import DescribeGroups, OffsetFetch
 from model.errors import ErrorCode, GroupError, UnknownServerError
 from model.ids import GroupId, LogOffset
 from storage.folder.unfinished import make_folder

@@ -17,7 +17,8 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.members.timers import Timers
 from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
-from model.commands import INTERNAL, RefreshAssignor
+from model.caller import INTERNAL
+from model.commands import RefreshAssignor
 from model.ids import compute_log_partition
 
 

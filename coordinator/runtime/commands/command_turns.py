@@ -18,7 +18,8 @@ from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.slices import STALL_RETRY_MS
-from model.commands import ExpireClassicDeadline, ExpireMember, ReconcileMember
+from model.classic_commands import ExpireClassicDeadline
+from model.commands import ExpireMember, ReconcileMember
 from model.errors import UnknownServerError
 from model.ids import GroupId
 from model.responses import Done

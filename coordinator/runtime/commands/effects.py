@@ -11,7 +11,7 @@ from coordinator.core.state.outcome import (
     ApplyGroupSettings,
     ComputeTarget,
     Effect,
-    EndLocalRequest,
+    EndClientAssignmentRequest,
     NoteRebalance,
     RefreshGroups,
     ResolveRegexes,
@@ -49,8 +49,8 @@ class Effects:
                 self.refresh_groups(TopicName(name))
             case ApplyGroupSettings():
                 self.changed_configs.apply(effect)
-            case EndLocalRequest():
-                self.targets.local.end(effect)
+            case EndClientAssignmentRequest():
+                self.targets.client_assignments.end(effect)
             case NoteRebalance(group_id, generation, reason):
                 log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
             case _:

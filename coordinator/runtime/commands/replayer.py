@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.core.deadlines.liveness import Liveness
-from coordinator.core.replay.client_assignor_records import replay_local
+from coordinator.core.replay.client_assignor_records import replay_client_assignors
 from coordinator.core.replay.group_records import replay, replay_conversion
 from coordinator.core.replay.offset_records import replay_no_offsets
 from coordinator.core.replay.prepared_targets import replay_prepared_target
@@ -79,7 +79,7 @@ class Replayer:
         Must follow the records, which create the members.
         """
         for record in outcome.side:
-            replay_local(shard, record)
+            replay_client_assignors(shard, record)
 
     def _note_member(
         self, group_id: GroupId, member_id: MemberId, metadata: RecordValue | None

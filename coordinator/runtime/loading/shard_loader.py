@@ -10,7 +10,7 @@ import struct
 from collections.abc import Generator, Iterable, Iterator
 
 from coordinator.core.groups.topic_records import Catalogue, make_topic, replay_side
-from coordinator.core.replay.client_assignor_records import replay_local
+from coordinator.core.replay.client_assignor_records import replay_client_assignors
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import (
     replay_imported_transaction,
@@ -29,7 +29,7 @@ from storage.log_store import LatestEntry, LogStore, read_batch_range
 from storage.side_codec import (
     SHARD_KINDS,
     decode_side,
-    encode_local_prefixes,
+    encode_client_assignor_prefixes,
     encode_producer_prefixes,
 )
 from storage.transfer.imported import read_imported
@@ -132,7 +132,7 @@ class ShardLoader:
             yield OFFSET_GROUP_COST
         yield from load_producers(store, shard)
         self.records += yield from load_open_transactions(store, shard)
-        yield from load_local_state(store, shard)
+        yield from load_client_assignor_state(store, shard)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None, int]:
@@ -178,11 +178,11 @@ def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
             yield RECORD_COST
 
 
-def load_local_state(store: LogStore, shard: Shard) -> Iterator[int]:
+def load_client_assignor_state(store: LogStore, shard: Shard) -> Iterator[int]:
     """Load the members' client-side assignors from the side records; yields each cost."""
-    for prefix in encode_local_prefixes(shard.partition):
+    for prefix in encode_client_assignor_prefixes(shard.partition):
         for key, value in store.side(prefix):
-            replay_local(shard, decode_side(key, value))
+            replay_client_assignors(shard, decode_side(key, value))
             yield RECORD_COST + (len(value) >> BYTES_COST_SHIFT)
 
 

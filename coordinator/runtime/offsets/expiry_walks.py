@@ -31,7 +31,8 @@ from coordinator.runtime.offsets.offset_reads import (
     decode_stored_offsets,
     encode_offset_group_prefix,
 )
-from model.commands import INTERNAL, Command, ExpireOffsets, ExpireProducers
+from model.caller import INTERNAL
+from model.commands import Command, ExpireOffsets, ExpireProducers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition

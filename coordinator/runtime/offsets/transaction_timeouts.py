@@ -17,7 +17,8 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.loop.slices import PAUSE_MS, Paced, Slices
 from coordinator.runtime.loop.stats import Stats
-from model.commands import INTERNAL, AbortTransaction, Command
+from model.caller import INTERNAL
+from model.commands import AbortTransaction, Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import ProducerId

@@ -14,11 +14,11 @@ from dataclasses import replace
 
 import structlog
 
-from coordinator.core.client_assignors.selection import compute_local_choice
+from coordinator.core.client_assignors.selection import compute_client_assignor_choice
 from coordinator.core.deadlines.stalls import LATE_MS
-from coordinator.core.state.client_assignor_state import LocalRequest
+from coordinator.core.state.client_assignor_state import ClientAssignmentRequest
 from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.outcome import EndLocalRequest
+from coordinator.core.state.outcome import EndClientAssignmentRequest
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.stats import Stats
@@ -50,7 +50,7 @@ class Offer:
         self._on_withdrawn(self)
 
 
-class LocalAssignments:
+class ClientAssignments:
     """The requests of all groups. ``mark`` schedules a target, whoever computes it."""
 
     def __init__(
@@ -88,7 +88,7 @@ class LocalAssignments:
         """
         offer = Offer(group_id, member_id, ask, self._withdraw)
         self._offers.setdefault(group_id, {})[member_id] = offer
-        request = self._shard_of(group_id).soft.local_requests.get(group_id)
+        request = self._shard_of(group_id).soft.client_assignment_requests.get(group_id)
         if request is not None and request.member_id in (None, member_id):
             self._ask_somebody(request)
         return offer
@@ -101,7 +101,7 @@ class LocalAssignments:
         del offers[offer.member_id]
         if not offers:
             del self._offers[group_id]
-        request = self._shard_of(group_id).soft.local_requests.get(group_id)
+        request = self._shard_of(group_id).soft.client_assignment_requests.get(group_id)
         if request is not None and request.member_id == offer.member_id:
             self._ask_somebody(replace(request, member_id=None))
 
@@ -111,16 +111,22 @@ class LocalAssignments:
         """Whether members compute the target that the group lacks; ``False`` if it lacks none."""
         shard = self._shard_of(group_id)
         group = shard.consumer_groups.get(group_id)
-        if group is None or group.local is None or group.target_epoch >= group.group_epoch:
+        if (
+            group is None
+            or group.client_assignor_state is None
+            or group.target_epoch >= group.group_epoch
+        ):
             self._forget(shard, group_id)
             return False
-        request = shard.soft.local_requests.get(group_id)
+        request = shard.soft.client_assignment_requests.get(group_id)
         if request is not None and request.group_epoch == group.group_epoch:
             return not request.is_given_up
         return self._begin(shard, group, request)
 
-    def _begin(self, shard: Shard, group: ConsumerGroup, before: LocalRequest | None) -> bool:
-        choice, group_id = compute_local_choice(group), group.group_id
+    def _begin(
+        self, shard: Shard, group: ConsumerGroup, before: ClientAssignmentRequest | None
+    ) -> bool:
+        choice, group_id = compute_client_assignor_choice(group), group.group_id
         if choice is None:
             self._forget(shard, group_id)
             return False
@@ -130,7 +136,7 @@ class LocalAssignments:
         deadline_ms = self._clock.monotonic_ms() + self._time_limit_ms
         if before is not None and not before.is_given_up:
             deadline_ms = before.deadline_ms
-        request = LocalRequest(
+        request = ClientAssignmentRequest(
             group_id, group.group_epoch, choice.name, choice.version, deadline_ms
         )
         if group_id not in self._timers:
@@ -138,25 +144,25 @@ class LocalAssignments:
         self._ask_somebody(request)
         return True
 
-    def _ask_somebody(self, request: LocalRequest) -> None:
+    def _ask_somebody(self, request: ClientAssignmentRequest) -> None:
         """Ask the offered member with the fewest failures, in the order of the choice."""
         group_id = request.group_id
         shard = self._shard_of(group_id)
         group = shard.consumer_groups.get(group_id)
-        choice = None if group is None else compute_local_choice(group)
+        choice = None if group is None else compute_client_assignor_choice(group)
         if group is None or choice is None or request.is_given_up:
             return
         offers, failures = self._offers.get(group_id, {}), self._failures.get(group_id, {})
         there = [member_id for member_id in choice.member_ids if member_id in offers]
         chosen = min(there, key=lambda member_id: failures.get(member_id, 0), default=None)
-        shard.soft.local_requests[group_id] = replace(request, member_id=chosen)
+        shard.soft.client_assignment_requests[group_id] = replace(request, member_id=chosen)
         if chosen is not None:
             offers[chosen].ask()
 
-    def end(self, effect: EndLocalRequest) -> None:
+    def end(self, effect: EndClientAssignmentRequest) -> None:
         """End a request: the assignment is installed, or failed and the server computes."""
         shard, group_id = self._shard_of(effect.group_id), effect.group_id
-        request = shard.soft.local_requests.get(group_id)
+        request = shard.soft.client_assignment_requests.get(group_id)
         if request is None or request.group_epoch != effect.group_epoch:
             return
         if effect.reason is not None:
@@ -167,7 +173,9 @@ class LocalAssignments:
             self._failures.get(group_id, {}).pop(request.member_id, None)
         self._forget(shard, group_id)
 
-    def _give_up(self, shard: Shard, request: LocalRequest, reason: str, cause: str) -> None:
+    def _give_up(
+        self, shard: Shard, request: ClientAssignmentRequest, reason: str, cause: str
+    ) -> None:
         group_id, member_id = request.group_id, request.member_id
         if member_id is not None:
             failures = self._failures.setdefault(group_id, {})
@@ -184,12 +192,12 @@ class LocalAssignments:
             cause=cause,
         )
         self._disarm(group_id)
-        shard.soft.local_requests[group_id] = replace(request, is_given_up=True)
+        shard.soft.client_assignment_requests[group_id] = replace(request, is_given_up=True)
         self._mark(group_id)
 
     def _forget(self, shard: Shard, group_id: GroupId) -> None:
         self._disarm(group_id)
-        shard.soft.local_requests.pop(group_id, None)
+        shard.soft.client_assignment_requests.pop(group_id, None)
         if group_id not in shard.consumer_groups:
             self._failures.pop(group_id, None)
 
@@ -213,13 +221,13 @@ class LocalAssignments:
         """
         del self._timers[group_id]
         shard, now_ms = self._shard_of(group_id), self._clock.monotonic_ms()
-        request = shard.soft.local_requests.get(group_id)
+        request = shard.soft.client_assignment_requests.get(group_id)
         if request is None or request.is_given_up:
             return
         if now_ms - due_ms > LATE_MS:
             deadline_ms = request.deadline_ms + now_ms - due_ms
             request = replace(request, deadline_ms=max(deadline_ms, now_ms + SETTLE_MS))
-            shard.soft.local_requests[group_id] = request
+            shard.soft.client_assignment_requests[group_id] = request
         left_ms = request.deadline_ms - now_ms
         if left_ms > 0:
             self._arm(group_id, left_ms)

@@ -23,7 +23,7 @@ from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.targets.assignor_runs import Assignments, Failure, Result
-from coordinator.runtime.targets.client_assignments import LocalAssignments
+from coordinator.runtime.targets.client_assignments import ClientAssignments
 from coordinator.runtime.targets.move_budgets import MoveSteps
 from coordinator.runtime.targets.quick_targets import QuickTargets
 from coordinator.runtime.targets.target_installs import TargetInstalls
@@ -67,7 +67,7 @@ class Targets:
         self._stats = stats
         self._quick = QuickTargets(self._assignments, settings.assignor_inline_budget_ms)
         self._shard_of = shard_of
-        self.local = LocalAssignments(
+        self.client_assignments = ClientAssignments(
             scheduler,
             clock,
             stats,
@@ -87,7 +87,7 @@ class Targets:
         """Install nothing more, because the store is about to close."""
         self._is_stopped = True
         self._installs.stop()
-        self.local.stop()
+        self.client_assignments.stop()
 
     def begin(self, group_settings: Mapping[GroupId, CoordinatorSettings]) -> None:
         """Resume unfinished steps of groups with config overrides; every group is loaded."""
@@ -162,7 +162,7 @@ class Targets:
             self._compute(group_id)
 
     def _compute(self, group_id: GroupId) -> None:
-        if self.local.takes(group_id):
+        if self.client_assignments.takes(group_id):
             return
         problem = find_target_problem(self._shard_of(group_id), group_id)
         if problem is None:

@@ -13,7 +13,8 @@ from coordinator.core.offsets.deleted_topics import is_of_deleted_topic
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.slices import STALL_RETRY_MS, Paced, Slices
 from coordinator.runtime.offsets.offset_reads import StoredOffset, decode_stored_offsets
-from model.commands import INTERNAL, Command, DeleteTopicOffsets, ForgetDeletedTopic
+from model.caller import INTERNAL
+from model.commands import Command, DeleteTopicOffsets, ForgetDeletedTopic
 from model.errors import GroupError
 from model.ids import (
     GroupId,

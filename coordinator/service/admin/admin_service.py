@@ -17,8 +17,8 @@ from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.decode import check_topic_name, decode_any_group_id, decode_racks
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import Page, compute_page, compute_page_token, compute_slice
+from model.caller import Caller
 from model.commands import (
-    Caller,
     ConsumerGroupDescribe,
     CreateTopic,
     DeleteTopic,
@@ -92,7 +92,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         context: _Context[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse],
     ) -> admin_pb2.DescribeGroupResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_any_group_id(request.group_id, self._door.limits)
+            group_id = decode_any_group_id(request.group_id, self._services.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
             if not request.HasField("as_of"):
@@ -102,7 +102,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 ConsumerGroupDescribe(caller, (group_id,)),
                 DescribeGroups(caller, (group_id,)),
             )
-            past = await read_past(self._door, group_id, as_of, commands)
+            past = await read_past(self._services, group_id, as_of, commands)
             consumer, classic = past.responses
             group = await self._encode_consumer_group(caller, consumer)
             return admin_pb2.DescribeGroupResponse(
@@ -240,7 +240,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             name = TopicName(request.topic_name)
             caller = compute_caller(context.peer(), "")
             self._access.check_topics(caller, Operation.ALTER, (name,))
-            racks = decode_racks(request.replica_racks, self._door.limits)
+            racks = decode_racks(request.replica_racks, self._services.limits)
 
             async def carry_out() -> admin_pb2.SetTopicRacksResponse:
                 command = SetTopicRacks(caller, name, racks, request.validate_only)
@@ -313,7 +313,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         request: admin_pb2.ListGroupsRequest | admin_pb2.ListTopicsRequest,
         filters: tuple[object, ...],
     ) -> Page:
-        settings = self._door.settings
+        settings = self._services.settings
         return compute_page(
             request.page_size,
             request.page_token,

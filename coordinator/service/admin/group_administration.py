@@ -10,16 +10,16 @@ from google.protobuf.message import Message
 
 from coordinator.runtime.authorizer import Operation
 from coordinator.service.admin.description_messages import encode_plan
-from coordinator.service.calls.door import Door
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.request_ids import Identified, RequestIds
+from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import check_id, decode_any_group_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField, encode_error
+from model.caller import Caller
 from model.commands import (
     AlterGroupConfigs,
-    Caller,
     ConfigChange,
     ConfigOperation,
     ConvertToClassicGroup,
@@ -54,11 +54,11 @@ _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 class GroupAdministration:
     """Administers groups. See ``coordinator.service.wire.error_statuses`` for error statuses."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._coordinator = door.coordinator
-        self._access = door.access
-        self._request_ids = RequestIds(door.settings.grpc_request_ids_max)
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._coordinator = services.coordinator
+        self._access = services.access
+        self._request_ids = RequestIds(services.settings.grpc_request_ids_max)
 
     async def _once(
         self,
@@ -67,7 +67,7 @@ class GroupAdministration:
         kind: type[_Answer],
         carry_out: Callable[[], Awaitable[_Answer]],
     ) -> _Answer:
-        check_id(request.request_id, "request_id", self._door.limits)
+        check_id(request.request_id, "request_id", self._services.limits)
         return await self._request_ids.once(caller.principal, request, kind, carry_out)
 
     # -------------------------------------------------------------------------------- deletion
@@ -78,7 +78,7 @@ class GroupAdministration:
         context: _Context[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse],
     ) -> admin_pb2.DeleteGroupResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_any_group_id(request.group_id, self._door.limits)
+            group_id = decode_any_group_id(request.group_id, self._services.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DELETE, group_id)
 
@@ -94,7 +94,7 @@ class GroupAdministration:
         context: _Context[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse],
     ) -> admin_pb2.DeleteOffsetsResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            group_id = decode_offset_group_id(request.group_id, self._services.limits)
             topics = _decode_topics(request.topics)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DELETE, group_id)
@@ -119,7 +119,7 @@ class GroupAdministration:
         context: _Context[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse],
     ) -> admin_pb2.PlanMigrationResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            group_id = decode_offset_group_id(request.group_id, self._services.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
             plan = await self._coordinator.call(PlanMigration(caller, group_id))
@@ -134,7 +134,7 @@ class GroupAdministration:
         ],
     ) -> admin_pb2.ConvertToClassicGroupResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            group_id = decode_offset_group_id(request.group_id, self._services.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.ALTER_CONFIGS, group_id)
 
@@ -157,7 +157,7 @@ class GroupAdministration:
         ],
     ) -> admin_pb2.DescribeGroupConfigsResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            group_id = decode_offset_group_id(request.group_id, self._services.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE_CONFIGS, group_id)
             response = await self._coordinator.call(DescribeGroupConfigs(caller, group_id))
@@ -172,7 +172,7 @@ class GroupAdministration:
         context: _Context[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse],
     ) -> admin_pb2.AlterGroupConfigsResponse:
         async with Guard(context, group_id=request.group_id):
-            group_id = decode_offset_group_id(request.group_id, self._door.limits)
+            group_id = decode_offset_group_id(request.group_id, self._services.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.ALTER_CONFIGS, group_id)
             changes = tuple(_decode_change(change) for change in request.changes)

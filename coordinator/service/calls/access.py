@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, ResourceType
-from model.commands import Caller
+from model.caller import Caller
 from model.errors import (
     ClusterAuthorizationFailed,
     GroupAuthorizationFailed,

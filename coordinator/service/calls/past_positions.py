@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from coordinator.runtime.as_of.history_answers import HistoryCommand
 from coordinator.runtime.as_of.history_worker import HistoryAnswer
-from coordinator.service.calls.door import Door
+from coordinator.service.calls.services import Services
 from coordinator.service.wire.error_statuses import InvalidField
 from model.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from model.errors import UnsupportedVersion
@@ -40,9 +40,9 @@ def encode_position(position: LogPosition) -> types_pb2.LogPosition:
 
 
 async def read_past(
-    door: Door, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
+    services: Services, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
 ) -> HistoryAnswer:
     """Answer commands about one group as of a past position; raises ``GroupError``."""
-    if door.history is None:
+    if services.history is None:
         raise UnsupportedVersion("as_of is not supported: this server has no log on disk")
-    return await door.history.read(group_id, as_of, commands)
+    return await services.history.read(group_id, as_of, commands)

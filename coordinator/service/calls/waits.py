@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from coordinator.runtime.api import Answer, Coordinator, set_answer
-from model.commands import JoinGroup, SyncGroup
+from model.classic_commands import JoinGroup, SyncGroup
 from model.errors import GroupError, NotCoordinator
 from model.responses import Response
 

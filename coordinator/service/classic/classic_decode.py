@@ -11,17 +11,16 @@ from collections.abc import Iterable
 from coordinator.service.wire.decode import check_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.limits import Limits
-from model.commands import (
+from model.caller import Caller
+from model.classic_commands import (
     AssignmentFailure,
-    Caller,
     ClassicHeartbeat,
     JoinGroup,
     JoinProtocol,
-    LeaveGroup,
-    LeavingMember,
     MemberAssignment,
     SyncGroup,
 )
+from model.commands import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, InconsistentGroupProtocol
 from model.ids import InstanceId, MemberId
 from muster.v1 import classic_pb2

@@ -11,10 +11,10 @@ import grpc.aio
 
 from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.loop.slices import Steps
-from coordinator.service.calls.door import Door
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.sequences import Sequences
+from coordinator.service.calls.services import Services
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_decode import (
     decode_classic_heartbeat,
@@ -26,8 +26,10 @@ from coordinator.service.wire.answer_slices import SLICE, make_rows, run_steps
 from coordinator.service.wire.decode import check_id
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
 from coordinator.service.wire.limits import Limits
-from model.commands import Caller, ClassicHeartbeat, LeaveGroup
-from model.commands import JoinGroup as JoinGroupCommand
+from model.caller import Caller
+from model.classic_commands import ClassicHeartbeat
+from model.classic_commands import JoinGroup as JoinGroupCommand
+from model.commands import LeaveGroup
 from model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -61,8 +63,8 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
     ``waits`` holds the pending joins and syncs.
     """
 
-    def __init__(self, door: Door, waits: Waits) -> None:
-        self._door = door
+    def __init__(self, services: Services, waits: Waits) -> None:
+        self._services = services
         self._waits = waits
         self._joins = Sequences()
 
@@ -125,15 +127,15 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
                 return classic_pb2.LeaveGroupResponse(error=encode_group_error(error))
 
     def _caller(self, peer: str, client_id: str) -> Caller:
-        check_id(client_id, "client_id", self._door.limits)
+        check_id(client_id, "client_id", self._services.limits)
         return compute_caller(peer, client_id)
 
     async def _join(
         self, request: classic_pb2.JoinGroupRequest, peer: str
     ) -> classic_pb2.JoinGroupResponse:
         caller = self._caller(peer, request.client_id)
-        command = decode_join_group(caller, request, str(uuid.uuid4()), self._door.limits)
-        self._door.access.check_group(caller, Operation.READ, command.group_id)
+        command = decode_join_group(caller, request, str(uuid.uuid4()), self._services.limits)
+        self._services.access.check_group(caller, Operation.READ, command.group_id)
         response = await self._call_in_order(command, request)
         assert isinstance(response, JoinGroupResponse)
         return classic_pb2.JoinGroupResponse(
@@ -162,14 +164,14 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         """
         key = _find_order(command, request.incarnation)
         if key is None:
-            return await self._waits.call(self._door.coordinator, command)
+            return await self._waits.call(self._services.coordinator, command)
         noted = self._joins.note(key, request.sequence)
         if noted is None:
             if command.member_id is not None:
                 await self._check_is_member(command, command.member_id)
             raise CoordinatorNotAvailable("a later join of this member was received first")
         try:
-            return await self._waits.call(self._door.coordinator, command)
+            return await self._waits.call(self._services.coordinator, command)
         except GroupError:
             # The rejected join may not be the member's own.
             self._joins.withdraw(noted)
@@ -181,7 +183,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
             command.caller, command.group_id, member_id, NO_GENERATION, by_server=True
         )
         try:
-            await self._door.coordinator.call(nothing)
+            await self._services.coordinator.call(nothing)
         except UnknownMemberId:
             raise
         except GroupError:
@@ -191,9 +193,9 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         self, request: classic_pb2.SyncGroupRequest, peer: str
     ) -> classic_pb2.SyncGroupResponse:
         caller = self._caller(peer, request.client_id)
-        command = decode_sync_group(caller, request, self._door.limits)
-        self._door.access.check_group(caller, Operation.READ, command.group_id)
-        response = await self._waits.call(self._door.coordinator, command)
+        command = decode_sync_group(caller, request, self._services.limits)
+        self._services.access.check_group(caller, Operation.READ, command.group_id)
+        response = await self._waits.call(self._services.coordinator, command)
         assert isinstance(response, SyncGroupResponse)
         return classic_pb2.SyncGroupResponse(
             protocol_type=response.protocol_type or "",
@@ -204,9 +206,9 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
     async def _heartbeat(self, request: classic_pb2.ClassicHeartbeatRequest, peer: str) -> bool:
         """Submit a heartbeat; returns whether the member's SyncGroup waits for the leader's."""
         caller = self._caller(peer, request.client_id)
-        command = decode_classic_heartbeat(caller, request, self._door.limits)
-        self._door.access.check_group(caller, Operation.READ, command.group_id)
-        response = await self._door.coordinator.call(command)
+        command = decode_classic_heartbeat(caller, request, self._services.limits)
+        self._services.access.check_group(caller, Operation.READ, command.group_id)
+        response = await self._services.coordinator.call(command)
         assert isinstance(response, ClassicHeartbeatResponse)
         return response.is_held
 
@@ -214,11 +216,11 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         self, request: classic_pb2.LeaveGroupRequest, peer: str
     ) -> classic_pb2.LeaveGroupResponse:
         caller = self._caller(peer, request.client_id)
-        parts = await run_steps(_decode_leave(caller, request, self._door.limits))
-        self._door.access.check_group(caller, Operation.READ, parts[0].group_id)
+        parts = await run_steps(_decode_leave(caller, request, self._services.limits))
+        self._services.access.check_group(caller, Operation.READ, parts[0].group_id)
         errors: list[ErrorCode] = []
         for part in parts:
-            response = await self._door.coordinator.call(part)
+            response = await self._services.coordinator.call(part)
             assert isinstance(response, LeaveGroupResponse)
             errors += response.errors
             # ``call`` does not suspend if no member is known, so yield to the event loop here.

@@ -7,7 +7,7 @@ from functools import partial
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation
-from coordinator.service.calls.door import Door
+from coordinator.service.calls.services import Services
 from coordinator.service.session.assignor_messages import (
     decode_install,
     decode_prepare,
@@ -17,9 +17,9 @@ from coordinator.service.session.assignor_messages import (
 from coordinator.service.session.session_member import SessionMember
 from coordinator.service.session.session_members import SessionMembers
 from coordinator.service.session.session_output import SessionOutput
+from model.client_assignment_commands import PrepareAssignmentResponse
 from model.errors import GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId
-from model.local_commands import PrepareAssignmentResponse
 from muster.v1 import group_pb2
 
 NOT_ON_STREAM = "this member is not on this stream: join or resume it first"
@@ -30,11 +30,11 @@ _ENCODED_AT_ONCE = 300
 class AssignorActions:
     """Both actions for the members of one session."""
 
-    __slots__ = ("_coordinator", "_door", "_loop", "_members", "_output")
+    __slots__ = ("_coordinator", "_loop", "_members", "_output", "_services")
 
-    def __init__(self, door: Door, members: SessionMembers, output: SessionOutput) -> None:
-        self._door = door
-        self._coordinator = door.coordinator
+    def __init__(self, services: Services, members: SessionMembers, output: SessionOutput) -> None:
+        self._services = services
+        self._coordinator = services.coordinator
         self._members = members
         self._output = output
         self._loop = asyncio.get_running_loop()
@@ -75,7 +75,7 @@ class AssignorActions:
         """Submit an InstallAssignment."""
         member, message = self._find_member(action), action.install_assignment
         group_id, member_id = member.group_id, member.member_id
-        image, limits = self._coordinator.image, self._door.limits
+        image, limits = self._coordinator.image, self._services.limits
         command = decode_install(member.caller, group_id, member_id, message, image, limits)
         self._output.begin_request()
         self._coordinator.submit(
@@ -100,5 +100,5 @@ class AssignorActions:
         member = self._members.find((GroupId(action.group_id), MemberId(action.member_id)))
         if member is None:
             raise UnknownMemberId(NOT_ON_STREAM)
-        self._door.access.check_group(member.caller, Operation.READ, member.group_id)
+        self._services.access.check_group(member.caller, Operation.READ, member.group_id)
         return member

@@ -12,28 +12,30 @@ from coordinator.service.wire.decode import check_id, decode_member_id, decode_o
 from coordinator.service.wire.encode import encode_assignment
 from coordinator.service.wire.error_statuses import encode_group_error
 from coordinator.service.wire.limits import Limits
-from model.commands import Caller, InstallAssignment, PrepareAssignment
-from model.errors import GroupError, InvalidRequest
-from model.ids import GroupId, MemberId
-from model.local_assignors import LocalAssignor
-from model.local_commands import (
+from model.caller import Caller
+from model.client_assignment_commands import (
+    ClientAssignment,
     ComputedAssignment,
-    LocalAssignment,
+    InstallAssignment,
+    PrepareAssignment,
     PrepareAssignmentResponse,
     PreparedMember,
 )
+from model.client_assignors import ClientAssignor
+from model.errors import GroupError, InvalidRequest
+from model.ids import GroupId, MemberId
 from model.topics import Topic, TopicImage
 from muster.v1 import assignors_pb2, group_pb2
 
 
-def decode_local_assignors(
-    assignors: Sequence[assignors_pb2.LocalAssignor], limits: Limits
-) -> tuple[LocalAssignor, ...]:
+def decode_client_assignors(
+    assignors: Sequence[assignors_pb2.ClientAssignor], limits: Limits
+) -> tuple[ClientAssignor, ...]:
     """Decode the assignors of a Join. Raises ``InvalidField`` if a name is too long."""
     for each in assignors:
-        check_id(each.name, "local_assignors", limits)
+        check_id(each.name, "client_assignors", limits)
     return tuple(
-        LocalAssignor(
+        ClientAssignor(
             each.name,
             each.minimum_version,
             each.maximum_version,
@@ -88,9 +90,11 @@ def decode_install(
     )
 
 
-def encode_local(local: LocalAssignment, image: TopicImage) -> assignors_pb2.LocalAssignment:
+def encode_client_assignment(
+    local: ClientAssignment, image: TopicImage
+) -> assignors_pb2.ClientAssignment:
     """The assignment that a client-side assignor has computed for the member."""
-    return assignors_pb2.LocalAssignment(
+    return assignors_pb2.ClientAssignment(
         assignor=local.assignor,
         generation=local.generation,
         version=local.version,

@@ -11,18 +11,24 @@ import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryError
 from coordinator.runtime.authorizer import Operation
-from coordinator.service.calls.door import Door
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.member_commits import CommitAnswer, submit_commit
 from coordinator.service.calls.past_positions import decode_as_of, encode_position, read_past
 from coordinator.service.calls.sequences import Sequences
+from coordinator.service.calls.services import Services
 from coordinator.service.session.session_stream import serve_session
 from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.decode import check_id, decode_commit, decode_fetch, decode_heartbeat
 from coordinator.service.wire.encode import encode_assignment, encode_fetched
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
-from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat, OffsetFetch, TopicToFetch
+from model.caller import Caller
+from model.commands import (
+    UNCHANGED,
+    ConsumerGroupHeartbeat,
+    OffsetFetch,
+    TopicToFetch,
+)
 from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
 from model.responses import (
     ConsumerGroupHeartbeatResponse,
@@ -41,8 +47,8 @@ _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 class GroupService(group_pb2_grpc.GroupServiceServicer):
     """Protocol errors go into the response: see ``coordinator.service.wire.error_statuses``."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._commits = Sequences()
 
     async def Session(  # noqa: N802
@@ -51,7 +57,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         context: _Context[group_pb2.SessionRequest, group_pb2.SessionResponse],
     ) -> None:
         async with Guard(context):
-            await serve_session(self._door, context)
+            await serve_session(self._services, context)
 
     async def Heartbeat(  # noqa: N802
         self,
@@ -89,15 +95,15 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                 return group_pb2.FetchOffsetsResponse(error=encode_group_error(error))
 
     def _caller(self, peer: str, client_id: str) -> Caller:
-        check_id(client_id, "client_id", self._door.limits)
+        check_id(client_id, "client_id", self._services.limits)
         return compute_caller(peer, client_id)
 
     async def _heartbeat(
         self, request: group_pb2.HeartbeatRequest, peer: str
     ) -> group_pb2.HeartbeatResponse:
-        coordinator, access = self._door.coordinator, self._door.access
+        coordinator, access = self._services.coordinator, self._services.access
         caller = self._caller(peer, request.client_id)
-        command = decode_heartbeat(caller, request, coordinator.image, self._door.limits)
+        command = decode_heartbeat(caller, request, coordinator.image, self._services.limits)
         access.check_group(caller, Operation.READ, command.group_id)
         if isinstance(command, ConsumerGroupHeartbeat):
             names = command.subscribed_topic_names
@@ -126,9 +132,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         self, request: group_pb2.CommitOffsetsRequest, peer: str
     ) -> group_pb2.CommitOffsetsResponse:
         caller = self._caller(peer, request.client_id)
-        command = decode_commit(caller, request, self._door.limits)
+        command = decode_commit(caller, request, self._services.limits)
         # Authorize first: a stranger's sequence number would block the member's own commits.
-        self._door.access.check_group(caller, Operation.READ, command.group_id)
+        self._services.access.check_group(caller, Operation.READ, command.group_id)
         sequence = request.sequence if command.member_id else 0
         noted = self._commits.note((command.group_id, command.member_id), sequence)
         if noted is None:
@@ -139,7 +145,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             if not done.done():
                 done.set_result(answer)
 
-        submit_commit(self._door.coordinator, self._door.access, command, on_committed)
+        submit_commit(self._services.coordinator, self._services.access, command, on_committed)
         answer = await done
         if answer.error is not None or _count(answer.failures) == _count(request.topics):
             # If nothing was committed, the core may not have checked that this is the member.
@@ -150,17 +156,17 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         self, request: group_pb2.FetchOffsetsRequest, peer: str
     ) -> group_pb2.FetchOffsetsResponse:
         caller = self._caller(peer, request.client_id)
-        command = decode_fetch(caller, request, self._door.limits)
-        self._door.access.check_group(caller, Operation.DESCRIBE, command.group_id)
+        command = decode_fetch(caller, request, self._services.limits)
+        self._services.access.check_group(caller, Operation.DESCRIBE, command.group_id)
         as_of = decode_as_of(request.as_of) if request.HasField("as_of") else None
         command, refused = self._split_fetch(command)
         topics, position = refused, None
         if command.topics is None or command.topics or not refused:
             response: Response | GroupError
             if as_of is None:
-                response = await self._door.coordinator.call(command)
+                response = await self._services.coordinator.call(command)
             else:
-                past = await read_past(self._door, command.group_id, as_of, (command,))
+                past = await read_past(self._services, command.group_id, as_of, (command,))
                 (response,) = past.responses
                 position = encode_position(past.position)
             if isinstance(response, GroupError):
@@ -176,7 +182,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     def _may_see(self, caller: Caller, topic: FetchedTopic) -> bool:
         if topic.name is None:
             return True
-        return self._door.access.may_topic(caller, Operation.DESCRIBE, topic.name)
+        return self._services.access.may_topic(caller, Operation.DESCRIBE, topic.name)
 
     def _split_fetch(
         self, command: OffsetFetch
@@ -184,12 +190,12 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         """The fetch of the authorized topics, and an error for each of the others."""
         if command.topics is None:
             return command, []
-        image = self._door.coordinator.image
+        image = self._services.coordinator.image
         allowed, refused = [], []
         for topic in command.topics:
             known = None if topic.topic_id is None else image.by_id.get(topic.topic_id)
             name = topic.name if known is None else known.name
-            if name is None or self._door.access.may_topic(
+            if name is None or self._services.access.may_topic(
                 command.caller, Operation.DESCRIBE, name
             ):
                 allowed.append(topic)

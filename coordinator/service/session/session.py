@@ -13,11 +13,11 @@ from functools import partial
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation
-from coordinator.service.calls.door import Door
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.member_commits import CommitAnswer, submit_commit
+from coordinator.service.calls.services import Services
 from coordinator.service.session.assignor_actions import NOT_ON_STREAM, AssignorActions
-from coordinator.service.session.assignor_messages import decode_local_assignors
+from coordinator.service.session.assignor_messages import decode_client_assignors
 from coordinator.service.session.session_members import SessionMembers
 from coordinator.service.session.session_output import SessionOutput
 from coordinator.service.session.updates import (
@@ -39,7 +39,8 @@ from coordinator.service.wire.decode import (
     decode_stream_commit,
 )
 from coordinator.service.wire.error_statuses import encode_group_error
-from model.commands import UNCHANGED, Caller
+from model.caller import Caller
+from model.commands import UNCHANGED
 from model.errors import GroupError, InvalidRequest, UnknownMemberId
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2
@@ -53,19 +54,19 @@ class Session:
     """The state of one stream. ``wake`` is called when ``next_message`` may have something."""
 
     def __init__(
-        self, door: Door, peer: str, wake: Callable[[], None], share: Share | None = None
+        self, services: Services, peer: str, wake: Callable[[], None], share: Share | None = None
     ) -> None:
-        self._door = door
-        self._coordinator = door.coordinator
+        self._services = services
+        self._coordinator = services.coordinator
         self._peer = peer
         self._stranger = compute_caller(peer, "")
         """The caller of actions for a member that is not on this stream."""
         self._output = SessionOutput(wake, share)
-        self._members = SessionMembers(door, self._output)
-        self._assignors = AssignorActions(door, self._members, self._output)
+        self._members = SessionMembers(services, self._output)
+        self._assignors = AssignorActions(services, self._members, self._output)
         self.is_stopping = False
-        door.sessions.open(self)
-        door.pinger.add(self)
+        services.sessions.open(self)
+        services.pinger.add(self)
 
     @property
     def is_ending(self) -> bool:
@@ -84,7 +85,7 @@ class Session:
 
     def receive(self, request: group_pb2.SessionRequest) -> Iterator[None]:
         """Handle one message of the client, in slices. Raises ``SessionViolation``."""
-        limit = self._door.settings.grpc_message_actions_max
+        limit = self._services.settings.grpc_message_actions_max
         if len(request.actions) > limit:
             raise SessionViolation(
                 f"{len(request.actions)} actions in one message; at most {limit} are allowed"
@@ -116,9 +117,9 @@ class Session:
     def close(self) -> None:
         """Release everything. Members stay in their groups until their session timeout."""
         self._output.close()
-        self._door.pinger.remove(self)
+        self._services.pinger.remove(self)
         self._members.close()
-        self._door.sessions.close(self)
+        self._services.sessions.close(self)
 
     def ping_if_silent(self, since: float) -> None:
         """Ask whether the application is alive; a session without members is not asked."""
@@ -174,15 +175,15 @@ class Session:
                 self._output.send(make_refused(group_id, member_id, join_id, error))
 
     def _on_join(self, action: group_pb2.MemberAction) -> None:
-        check_id(action.join.client_id, "client_id", self._door.limits)
+        check_id(action.join.client_id, "client_id", self._services.limits)
         caller = compute_caller(self._peer, action.join.client_id)
-        limits = self._door.limits
-        named = decode_local_assignors(action.join.local_assignors, limits)
+        limits = self._services.limits
+        named = decode_client_assignors(action.join.client_assignors, limits)
         heartbeat = decode_join(caller, action, self._coordinator.image, limits, named)
-        self._door.access.check_group(caller, Operation.READ, heartbeat.group_id)
+        self._services.access.check_group(caller, Operation.READ, heartbeat.group_id)
         if heartbeat.subscribed_topic_names is not UNCHANGED:
             names = heartbeat.subscribed_topic_names
-            self._door.access.check_topics(caller, Operation.DESCRIBE, names)
+            self._services.access.check_topics(caller, Operation.DESCRIBE, names)
         key = (heartbeat.group_id, heartbeat.member_id)
         member = self._members.enter(key, caller, action.join)
         if member is None:
@@ -195,8 +196,8 @@ class Session:
 
     def _check_speaks(self, caller: Caller, group_id: GroupId, member_id: MemberId) -> None:
         """Raise unless the member's last Join came on this stream: nothing else may act for it."""
-        if not self._door.sessions.speaks((group_id, member_id), self._members):
-            self._door.access.check_group(caller, Operation.READ, group_id)
+        if not self._services.sessions.speaks((group_id, member_id), self._members):
+            self._services.access.check_group(caller, Operation.READ, group_id)
             raise UnknownMemberId(NOT_ON_STREAM)
 
     def _on_acknowledge(self, action: group_pb2.MemberAction) -> None:
@@ -205,23 +206,25 @@ class Session:
         if member is None:
             self._output.send(make_fenced(*key, 0, UnknownMemberId(NOT_ON_STREAM)))
             return
-        self._door.access.check_group(member.caller, Operation.READ, member.group_id)
+        self._services.access.check_group(member.caller, Operation.READ, member.group_id)
         message = action.acknowledge
         owned = None
         if message.HasField("owned"):
-            owned = decode_owned(message.owned.topics, self._coordinator.image, self._door.limits)
+            owned = decode_owned(
+                message.owned.topics, self._coordinator.image, self._services.limits
+            )
         reaction = member.handle_acknowledge(message.assignment_id, message.member_epoch, owned)
         if reaction is not None:
             self._members.carry_out(member, reaction)
 
     def _on_commit(self, action: group_pb2.MemberAction) -> None:
-        command = decode_stream_commit(self._caller_of(action), action, self._door.limits)
+        command = decode_stream_commit(self._caller_of(action), action, self._services.limits)
         self._check_speaks(command.caller, command.group_id, command.member_id)
         correlation_id = action.commit.correlation_id
         self._output.begin_request()
         reply = partial(self._on_committed, command.group_id, command.member_id, correlation_id)
         try:
-            submit_commit(self._coordinator, self._door.access, command, reply)
+            submit_commit(self._coordinator, self._services.access, command, reply)
         except GroupError:
             self._output.end_request()
             raise
@@ -236,14 +239,14 @@ class Session:
         self._output.send(make_commit_result(group_id, member_id, result))
 
     def _on_leave(self, action: group_pb2.MemberAction) -> None:
-        limits = self._door.limits
+        limits = self._services.limits
         caller = self._caller_of(action)
         group_id = decode_group_id(action.group_id, limits)
         member_id = decode_member_id(action.member_id, limits)
         epoch, instance_id = action.leave.member_epoch, action.leave.instance_id
         command = decode_leave(caller, group_id, member_id, epoch, instance_id, limits)
         self._check_speaks(caller, group_id, member_id)
-        self._door.access.check_group(caller, Operation.READ, group_id)
+        self._services.access.check_group(caller, Operation.READ, group_id)
         member = self._members.detach((group_id, member_id))
         join_id = 0 if member is None else member.join_id
         self._output.begin_request()

@@ -24,7 +24,8 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from coordinator.service.wire.error_statuses import FENCING, RETRIABLE
-from model.commands import UNCHANGED, Caller, ConsumerGroupHeartbeat, Unchanged
+from model.caller import Caller
+from model.commands import UNCHANGED, ConsumerGroupHeartbeat, Unchanged
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import TopicPartitions
@@ -167,7 +168,7 @@ class SessionMember:
         self.owned = heartbeat.owned
         if not isinstance(heartbeat.subscribed_topic_names, Unchanged):
             self.subscribed = heartbeat.subscribed_topic_names or ()
-        self.names_assignors = heartbeat.local_assignors not in (UNCHANGED, ())
+        self.names_assignors = heartbeat.client_assignors not in (UNCHANGED, ())
         return Ask(heartbeat)
 
     def _acknowledge(self, report: Acknowledgement) -> Ask | Watch:

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from coordinator.runtime.api import Answer, Watch
 from coordinator.runtime.targets.client_assignments import Offer
-from coordinator.service.calls.door import Door
+from coordinator.service.calls.services import Services
 from coordinator.service.session import session_member as sm
 from coordinator.service.session.assignor_messages import make_compute
 from coordinator.service.session.session_member import Phase, SessionMember
@@ -28,7 +28,7 @@ from coordinator.service.session.updates import (
 from coordinator.service.streams.renewal import Renewal
 from coordinator.service.streams.sessions import MemberKey
 from coordinator.service.wire.decode import JOIN_EPOCH
-from model.commands import Caller
+from model.caller import Caller
 from model.errors import ErrorCode, GroupError, UnknownMemberId, UnreleasedInstanceId
 from model.ids import GroupId
 from model.responses import ConsumerGroupHeartbeatResponse
@@ -49,7 +49,6 @@ class SessionMembers:
 
     __slots__ = (
         "_coordinator",
-        "_door",
         "_loop",
         "_members",
         "_offers",
@@ -57,21 +56,22 @@ class SessionMembers:
         "_pending",
         "_renew_at",
         "_renewal",
+        "_services",
         "_watches",
         "number",
     )
 
-    def __init__(self, door: Door, output: SessionOutput) -> None:
+    def __init__(self, services: Services, output: SessionOutput) -> None:
         self.number = next(_numbers)
-        self._door = door
-        self._coordinator = door.coordinator
+        self._services = services
+        self._coordinator = services.coordinator
         self._output = output
         self._loop = asyncio.get_running_loop()
         self._members: dict[MemberKey, SessionMember] = {}
         self._watches: dict[MemberKey, Watch] = {}
         self._offers: dict[MemberKey, Offer] = {}
         """Of members that can be asked to compute an assignment."""
-        self._renewal = Renewal(door.coordinator)
+        self._renewal = Renewal(services.coordinator)
         self._renew_at = 0.0
         self._pending: list[SessionMember] = []
         """Members with a pending change that no heartbeat has asked for yet."""
@@ -90,7 +90,7 @@ class SessionMembers:
 
     def is_busy(self) -> bool:
         """Whether so much is pending that the stream should read nothing more."""
-        limit = self._door.settings.grpc_stream_pending_max + len(self._members)
+        limit = self._services.settings.grpc_stream_pending_max + len(self._members)
         return self._output.pending > limit
 
     # ------------------------------------------------------------------- who is on the session
@@ -98,12 +98,12 @@ class SessionMembers:
     def enter(self, key: MemberKey, caller: Caller, join: group_pb2.Join) -> SessionMember | None:
         """Put the member on this session; ``None`` if a newer session or client has it."""
         member = self._members.get(key)
-        limit = self._door.settings.grpc_stream_members_max
+        limit = self._services.settings.grpc_stream_members_max
         if member is None and len(self._members) >= limit:
             raise _TooManyMembers(f"this stream has {limit} members: open another one")
         if self._is_of_another(key, join):
             return None
-        if not self._door.sessions.enter(key, self, join.join_id, join.incarnation):
+        if not self._services.sessions.enter(key, self, join.join_id, join.incarnation):
             return None
         if member is None:
             member = self._members[key] = SessionMember(*key, caller)
@@ -116,7 +116,7 @@ class SessionMembers:
         Raises ``UnreleasedInstanceId`` for a Join at epoch 0 with the id of a member that may
         hold a lease: it has neither left nor expired, and its incarnation is not this one.
         """
-        sessions, incarnation = self._door.sessions, join.incarnation
+        sessions, incarnation = self._services.sessions, join.incarnation
         if not incarnation:
             return False
         if join.member_epoch != JOIN_EPOCH:
@@ -142,7 +142,7 @@ class SessionMembers:
         self._renewal.forget()
         self._unwatch(key)
         self.withdraw(key)
-        self._door.sessions.leave(key, self)
+        self._services.sessions.leave(key, self)
         return member
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class SessionMembers:
         now = self._loop.time()
         if now < self._renew_at:
             return
-        self._renew_at = now + self._door.touch_interval_s
+        self._renew_at = now + self._services.touch_interval_s
         gone = self._renewal.renew(tuple(self._members), time.monotonic_ns() // 1_000_000)
         self._output.note_renewed(sequence)
         for key in gone:
@@ -223,7 +223,7 @@ class SessionMembers:
                 member,
                 response,
                 self._coordinator.image,
-                self._door.ping_interval_ms,
+                self._services.ping_interval_ms,
                 self._session_timeout_ms(member.group_id),
             )
         )
@@ -255,7 +255,7 @@ class SessionMembers:
         key = (member.group_id, member.member_id)
         if member.names_assignors and key not in self._offers:
             on_asked = partial(self._on_asked, member)
-            self._offers[key] = self._coordinator.local_assignments.offer(*key, on_asked)
+            self._offers[key] = self._coordinator.client_assignments.offer(*key, on_asked)
 
     def _on_asked(self, member: SessionMember) -> None:
         self._output.send(make_compute(member))

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import grpc
 import grpc.aio
 
-from coordinator.service.calls.door import Door
 from coordinator.service.calls.handlers import MALFORMED, MALFORMED_MESSAGE
+from coordinator.service.calls.services import Services
 from coordinator.service.session.session import Session, SessionViolation
 from coordinator.service.streams.session_turns import FIRST_ACTIONS
 from muster.v1 import group_pb2
@@ -27,14 +27,14 @@ class UnreadAnswers(Exception):
 class SessionStream:
     """One call of ``GroupService.Session``."""
 
-    def __init__(self, door: Door, context: Context) -> None:
+    def __init__(self, services: Services, context: Context) -> None:
         self._context = context
         self._changed = asyncio.Event()
         self._progress = asyncio.Event()
-        self._turns = door.turns
+        self._turns = services.turns
         self._cut = asyncio.Event()
-        self._share = door.backlog.open(self._cut.set)
-        self._session = Session(door, context.peer(), self._changed.set, self._share)
+        self._share = services.backlog.open(self._cut.set)
+        self._session = Session(services, context.peer(), self._changed.set, self._share)
 
     async def run(self) -> None:
         """Return when the stream is to end.
@@ -109,10 +109,10 @@ class SessionStream:
             _LOG.debug("session_write_failed: %s", error)
 
 
-async def serve_session(door: Door, context: Context) -> None:
+async def serve_session(services: Services, context: Context) -> None:
     """Serve one session stream until either side ends it."""
     try:
-        await SessionStream(door, context).run()
+        await SessionStream(services, context).run()
     except SessionViolation as violation:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(violation))
     except UnreadAnswers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.service.session.assignor_messages import encode_local
+from coordinator.service.session.assignor_messages import encode_client_assignment
 from coordinator.service.session.session_member import SessionMember
 from coordinator.service.wire.encode import encode_assignment
 from coordinator.service.wire.error_statuses import RETRIABLE, encode_error, encode_group_error
@@ -31,7 +31,9 @@ def make_assignment(
         assignment=content,
         heartbeat_interval_ms=heartbeat_interval_ms,
         session_timeout_ms=session_timeout_ms,
-        local=None if response.local is None else encode_local(response.local, image),
+        client_assignment=None
+        if response.client_assignment is None
+        else encode_client_assignment(response.client_assignment, image),
         unknown_topics=[name for name in member.subscribed if name not in image.by_name],
     )
     return group_pb2.MemberUpdate(

@@ -11,10 +11,11 @@ from typing import Final, Literal
 
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.limits import Limits
+from model.caller import Caller
+from model.client_assignors import ClientAssignor
 from model.commands import (
     COMMIT_PARTITIONS_MAX,
     UNCHANGED,
-    Caller,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     OffsetCommit,
@@ -25,7 +26,6 @@ from model.commands import (
 )
 from model.errors import InvalidGroupId, InvalidRequest, InvalidTopic, UnknownTopicOrPartition
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
-from model.local_assignors import LocalAssignor
 from model.log.commit_records import OffsetRow, make_offset_columns
 from model.log.records import TopicPartitions
 from model.topics import TopicImage
@@ -43,7 +43,7 @@ def decode_join(
     action: group_pb2.MemberAction,
     image: TopicImage,
     limits: Limits,
-    local_assignors: tuple[LocalAssignor, ...] = (),
+    client_assignors: tuple[ClientAssignor, ...] = (),
 ) -> ConsumerGroupHeartbeat:
     """Decode a Join to a full heartbeat; raises ``InvalidRequest`` and similar errors."""
     join = action.join
@@ -68,7 +68,7 @@ def decode_join(
         server_assignor=_decode_optional(join.server_assignor, "server_assignor", limits),
         instance_id=_decode_instance_id(join.instance_id, limits),
         subscribed_topic_regex=regex,
-        local_assignors=local_assignors,
+        client_assignors=client_assignors,
     )
 
 

@@ -16,8 +16,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.heartbeats.heartbeat_field_checks import check_sizes
-from model.classic_commands import PROTOCOLS_MAX
-from model.commands import JoinGroup, JoinProtocol
+from model.classic_commands import PROTOCOLS_MAX, JoinGroup, JoinProtocol
 from model.errors import (
     ErrorCode,
     GroupError,

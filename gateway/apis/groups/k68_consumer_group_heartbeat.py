@@ -91,7 +91,7 @@ def _leave(context: RequestContext, request: Heartbeat) -> None:
 
     def on_answer(answer: Answer) -> None:
         key = (request.group_id, request.member_id)
-        context.node.heartbeats.forget(context.door.heartbeats, key)
+        context.node.heartbeats.forget(context.client.heartbeats, key)
         if isinstance(answer, GroupError):
             context.reply_failed(answer.code, answer.message)
             return

@@ -138,7 +138,7 @@ def _end_without_answer(context: RequestContext, slots: Sequence[Sequence[_Slot]
         context.reply_nothing()
         return
     detail = f"Produce with acks 0 failed with error {int(errors[0].error)}: {errors[0].message}"
-    cast(_Closing, context.door).refuse("produce-acks-0", detail)
+    cast(_Closing, context.client).refuse("produce-acks-0", detail)
 
 
 def _make_partition(schema: Any, slot: _Slot, by_id: bool) -> Any:

@@ -105,7 +105,7 @@ class _Fetch:
 
     def _hold(self, found_bytes: int) -> None:
         """Count the memory that the request holds until it is answered as request bytes."""
-        self._context.door.hold(self._count * HELD_BYTES + found_bytes)
+        self._context.client.hold(self._count * HELD_BYTES + found_bytes)
 
     def _read(self) -> Steps[None]:
         """Read the partitions in time slices; loading a partition's files is sliced too."""

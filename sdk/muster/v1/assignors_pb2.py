@@ -25,33 +25,33 @@ _sym_db = _symbol_database.Default()
 from muster.v1 import types_pb2 as muster_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muster/v1/assignors.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"\x82\x01\n\rLocalAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"\x13\n\x11\x43omputeAssignment\")\n\x11PrepareAssignment\x12\x14\n\x0cmember_epoch\x18\x01 \x01(\x05\"\xc3\x01\n\x12PreparedAssignment\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12*\n\x07members\x18\x05 \x03(\x0b\x32\x19.muster.v1.PreparedMember\x12(\n\x06topics\x18\x06 \x03(\x0b\x32\x18.muster.v1.PreparedTopic\"\xcc\x01\n\x0ePreparedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0f\n\x07rack_id\x18\x03 \x01(\t\x12\x1e\n\x16subscribed_topic_names\x18\x04 \x03(\t\x12\x0e\n\x06reason\x18\x05 \x01(\x05\x12\x0f\n\x07version\x18\x06 \x01(\x05\x12\x10\n\x08metadata\x18\x07 \x01(\x0c\x12.\n\npartitions\x18\x08 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\"s\n\rPreparedTopic\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x12\n\npartitions\x18\x03 \x01(\x05\x12(\n\x05racks\x18\x04 \x03(\x0b\x32\x19.muster.v1.PartitionRacks\"\"\n\x0ePartitionRacks\x12\x10\n\x08rack_ids\x18\x01 \x03(\t\"{\n\x11InstallAssignment\x12\x14\n\x0cmember_epoch\x18\x01 \x01(\x05\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x05\x12*\n\x07members\x18\x03 \x03(\x0b\x32\x19.muster.v1.ComputedMember\x12\x0f\n\x07\x66\x61ilure\x18\x04 \x01(\t\"v\n\x0e\x43omputedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12.\n\npartitions\x18\x02 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"K\n\x13InstalledAssignment\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x05\"\x87\x01\n\x0fLocalAssignment\x12\x10\n\x08\x61ssignor\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\x12+\n\npartitions\x18\x05 \x01(\x0b\x32\x17.muster.v1.PartitionSetb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muster/v1/assignors.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"\x83\x01\n\x0e\x43lientAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"\x13\n\x11\x43omputeAssignment\")\n\x11PrepareAssignment\x12\x14\n\x0cmember_epoch\x18\x01 \x01(\x05\"\xc3\x01\n\x12PreparedAssignment\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x03 \x01(\t\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12*\n\x07members\x18\x05 \x03(\x0b\x32\x19.muster.v1.PreparedMember\x12(\n\x06topics\x18\x06 \x03(\x0b\x32\x18.muster.v1.PreparedTopic\"\xcc\x01\n\x0ePreparedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0f\n\x07rack_id\x18\x03 \x01(\t\x12\x1e\n\x16subscribed_topic_names\x18\x04 \x03(\t\x12\x0e\n\x06reason\x18\x05 \x01(\x05\x12\x0f\n\x07version\x18\x06 \x01(\x05\x12\x10\n\x08metadata\x18\x07 \x01(\x0c\x12.\n\npartitions\x18\x08 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\"s\n\rPreparedTopic\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x12\n\npartitions\x18\x03 \x01(\x05\x12(\n\x05racks\x18\x04 \x03(\x0b\x32\x19.muster.v1.PartitionRacks\"\"\n\x0ePartitionRacks\x12\x10\n\x08rack_ids\x18\x01 \x03(\t\"{\n\x11InstallAssignment\x12\x14\n\x0cmember_epoch\x18\x01 \x01(\x05\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x05\x12*\n\x07members\x18\x03 \x03(\x0b\x32\x19.muster.v1.ComputedMember\x12\x0f\n\x07\x66\x61ilure\x18\x04 \x01(\t\"v\n\x0e\x43omputedMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12.\n\npartitions\x18\x02 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"K\n\x13InstalledAssignment\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x13\n\x0bgroup_epoch\x18\x02 \x01(\x05\"\x88\x01\n\x10\x43lientAssignment\x12\x10\n\x08\x61ssignor\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\x12+\n\npartitions\x18\x05 \x01(\x0b\x32\x17.muster.v1.PartitionSetb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muster.v1.assignors_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LOCALASSIGNOR']._serialized_start=64
-  _globals['_LOCALASSIGNOR']._serialized_end=194
-  _globals['_COMPUTEASSIGNMENT']._serialized_start=196
-  _globals['_COMPUTEASSIGNMENT']._serialized_end=215
-  _globals['_PREPAREASSIGNMENT']._serialized_start=217
-  _globals['_PREPAREASSIGNMENT']._serialized_end=258
-  _globals['_PREPAREDASSIGNMENT']._serialized_start=261
-  _globals['_PREPAREDASSIGNMENT']._serialized_end=456
-  _globals['_PREPAREDMEMBER']._serialized_start=459
-  _globals['_PREPAREDMEMBER']._serialized_end=663
-  _globals['_PREPAREDTOPIC']._serialized_start=665
-  _globals['_PREPAREDTOPIC']._serialized_end=780
-  _globals['_PARTITIONRACKS']._serialized_start=782
-  _globals['_PARTITIONRACKS']._serialized_end=816
-  _globals['_INSTALLASSIGNMENT']._serialized_start=818
-  _globals['_INSTALLASSIGNMENT']._serialized_end=941
-  _globals['_COMPUTEDMEMBER']._serialized_start=943
-  _globals['_COMPUTEDMEMBER']._serialized_end=1061
-  _globals['_INSTALLEDASSIGNMENT']._serialized_start=1063
-  _globals['_INSTALLEDASSIGNMENT']._serialized_end=1138
-  _globals['_LOCALASSIGNMENT']._serialized_start=1141
-  _globals['_LOCALASSIGNMENT']._serialized_end=1276
+  _globals['_CLIENTASSIGNOR']._serialized_start=64
+  _globals['_CLIENTASSIGNOR']._serialized_end=195
+  _globals['_COMPUTEASSIGNMENT']._serialized_start=197
+  _globals['_COMPUTEASSIGNMENT']._serialized_end=216
+  _globals['_PREPAREASSIGNMENT']._serialized_start=218
+  _globals['_PREPAREASSIGNMENT']._serialized_end=259
+  _globals['_PREPAREDASSIGNMENT']._serialized_start=262
+  _globals['_PREPAREDASSIGNMENT']._serialized_end=457
+  _globals['_PREPAREDMEMBER']._serialized_start=460
+  _globals['_PREPAREDMEMBER']._serialized_end=664
+  _globals['_PREPAREDTOPIC']._serialized_start=666
+  _globals['_PREPAREDTOPIC']._serialized_end=781
+  _globals['_PARTITIONRACKS']._serialized_start=783
+  _globals['_PARTITIONRACKS']._serialized_end=817
+  _globals['_INSTALLASSIGNMENT']._serialized_start=819
+  _globals['_INSTALLASSIGNMENT']._serialized_end=942
+  _globals['_COMPUTEDMEMBER']._serialized_start=944
+  _globals['_COMPUTEDMEMBER']._serialized_end=1062
+  _globals['_INSTALLEDASSIGNMENT']._serialized_start=1064
+  _globals['_INSTALLEDASSIGNMENT']._serialized_end=1139
+  _globals['_CLIENTASSIGNMENT']._serialized_start=1142
+  _globals['_CLIENTASSIGNMENT']._serialized_end=1278
 # @@protoc_insertion_point(module_scope)

@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class LocalAssignor(_message.Message):
+class ClientAssignor(_message.Message):
     __slots__ = ("name", "minimum_version", "maximum_version", "version", "metadata", "reason")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -119,7 +119,7 @@ class InstalledAssignment(_message.Message):
     group_epoch: int
     def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., group_epoch: _Optional[int] = ...) -> None: ...
 
-class LocalAssignment(_message.Message):
+class ClientAssignment(_message.Message):
     __slots__ = ("assignor", "generation", "version", "metadata", "partitions")
     ASSIGNOR_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]

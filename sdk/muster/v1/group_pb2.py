@@ -26,7 +26,7 @@ from muster.v1 import assignors_pb2 as muster_dot_v1_dot_assignors__pb2
 from muster.v1 import types_pb2 as muster_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/group.proto\x12\tmuster.v1\x1a\x19muster/v1/assignors.proto\x1a\x15muster/v1/types.proto\"N\n\x0cSubscription\x12\x1e\n\x16subscribed_topic_names\x18\x01 \x03(\t\x12\x1e\n\x16subscribed_topic_regex\x18\x02 \x01(\t\"k\n\x0eSessionRequest\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x07\x61\x63tions\x18\x02 \x03(\x0b\x32\x17.muster.v1.MemberAction\x12\x1d\n\x04pong\x18\x03 \x01(\x0b\x32\x0f.muster.v1.Pong\"\xcd\x02\n\x0cMemberAction\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x1f\n\x04join\x18\x03 \x01(\x0b\x32\x0f.muster.v1.JoinH\x00\x12-\n\x0b\x61\x63knowledge\x18\x04 \x01(\x0b\x32\x16.muster.v1.AcknowledgeH\x00\x12#\n\x06\x63ommit\x18\x05 \x01(\x0b\x32\x11.muster.v1.CommitH\x00\x12!\n\x05leave\x18\x06 \x01(\x0b\x32\x10.muster.v1.LeaveH\x00\x12:\n\x12prepare_assignment\x18\x07 \x01(\x0b\x32\x1c.muster.v1.PrepareAssignmentH\x00\x12:\n\x12install_assignment\x18\x08 \x01(\x0b\x32\x1c.muster.v1.InstallAssignmentH\x00\x42\x08\n\x06\x61\x63tion\"\xbf\x02\n\x04Join\x12\x0f\n\x07join_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x03 \x01(\x05\x12-\n\x0csubscription\x18\x04 \x01(\x0b\x32\x17.muster.v1.Subscription\x12)\n\x05owned\x18\x05 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x17\n\x0fserver_assignor\x18\x06 \x01(\t\x12\x0f\n\x07rack_id\x18\x07 \x01(\t\x12\x13\n\x0binstance_id\x18\x08 \x01(\t\x12\x11\n\tclient_id\x18\t \x01(\t\x12\x31\n\x0flocal_assignors\x18\n \x03(\x0b\x32\x18.muster.v1.LocalAssignor\x12\x13\n\x0bincarnation\x18\x0b \x01(\x03\"b\n\x0b\x41\x63knowledge\x12\x15\n\rassignment_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12&\n\x05owned\x18\x03 \x01(\x0b\x32\x17.muster.v1.PartitionSet\"_\n\x06\x43ommit\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12\'\n\x06topics\x18\x03 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\"2\n\x05Leave\x12\x14\n\x0cmember_epoch\x18\x01 \x01(\x05\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\"\x17\n\x04Pong\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\x99\x01\n\x0fSessionResponse\x12(\n\x07updates\x18\x01 \x03(\x0b\x32\x17.muster.v1.MemberUpdate\x12\x1d\n\x04ping\x18\x02 \x01(\x0b\x32\x0f.muster.v1.Ping\x12\x18\n\x10renewed_sequence\x18\x03 \x01(\x03\x12#\n\x07\x63losing\x18\x04 \x01(\x0b\x32\x12.muster.v1.Closing\"\xd4\x03\n\x0cMemberUpdate\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x0f\n\x07join_id\x18\x03 \x01(\x03\x12+\n\nassignment\x18\x04 \x01(\x0b\x32\x15.muster.v1.AssignmentH\x00\x12#\n\x06\x66\x65nced\x18\x05 \x01(\x0b\x32\x11.muster.v1.FencedH\x00\x12%\n\x07refused\x18\x06 \x01(\x0b\x32\x12.muster.v1.RefusedH\x00\x12\x1f\n\x04left\x18\x07 \x01(\x0b\x32\x0f.muster.v1.LeftH\x00\x12\x30\n\rcommit_result\x18\x08 \x01(\x0b\x32\x17.muster.v1.CommitResultH\x00\x12:\n\x12\x63ompute_assignment\x18\t \x01(\x0b\x32\x1c.muster.v1.ComputeAssignmentH\x00\x12<\n\x13prepared_assignment\x18\n \x01(\x0b\x32\x1d.muster.v1.PreparedAssignmentH\x00\x12>\n\x14installed_assignment\x18\x0b \x01(\x0b\x32\x1e.muster.v1.InstalledAssignmentH\x00\x42\x08\n\x06update\"\xe4\x01\n\nAssignment\x12\x15\n\rassignment_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12+\n\nassignment\x18\x03 \x01(\x0b\x32\x17.muster.v1.PartitionSet\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12)\n\x05local\x18\x06 \x01(\x0b\x32\x1a.muster.v1.LocalAssignment\x12\x16\n\x0eunknown_topics\x18\x07 \x03(\t\"=\n\x06\x46\x65nced\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x12\n\nsuperseded\x18\x02 \x01(\x08\"=\n\x07Refused\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tretriable\x18\x02 \x01(\x08\"\'\n\x04Left\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\"s\n\x0c\x43ommitResult\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x03\x12\x1f\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x10.muster.v1.Error\x12*\n\x08\x66\x61ilures\x18\x03 \x03(\x0b\x32\x18.muster.v1.TopicFailures\"\x17\n\x04Ping\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\t\n\x07\x43losing\"\xdc\x02\n\x10HeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x05\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x14\n\x07rack_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x12!\n\x14rebalance_timeout_ms\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12-\n\x0csubscription\x18\x07 \x01(\x0b\x32\x17.muster.v1.Subscription\x12\x1c\n\x0fserver_assignor\x18\x08 \x01(\tH\x02\x88\x01\x01\x12&\n\x05owned\x18\t \x01(\x0b\x32\x17.muster.v1.PartitionSet\x12\x11\n\tclient_id\x18\n \x01(\tB\n\n\x08_rack_idB\x17\n\x15_rebalance_timeout_msB\x12\n\x10_server_assignor\"\xc5\x01\n\x11HeartbeatResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x05\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12+\n\nassignment\x18\x06 \x01(\x0b\x32\x17.muster.v1.PartitionSet\"\xca\x01\n\x14\x43ommitOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x19\n\x0cmember_epoch\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\'\n\x06topics\x18\x05 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\x12\x11\n\tclient_id\x18\x06 \x01(\t\x12\x10\n\x08sequence\x18\x07 \x01(\x03\x42\x0f\n\r_member_epoch\"d\n\x15\x43ommitOffsetsResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12*\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x18.muster.v1.TopicFailures\"\xde\x01\n\x13\x46\x65tchOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12+\n\npartitions\x18\x02 \x01(\x0b\x32\x17.muster.v1.PartitionSet\x12\x11\n\tmember_id\x18\x03 \x01(\t\x12\x19\n\x0cmember_epoch\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x16\n\x0erequire_stable\x18\x05 \x01(\x08\x12\x11\n\tclient_id\x18\x06 \x01(\t\x12\x1e\n\x05\x61s_of\x18\x07 \x01(\x0b\x32\x0f.muster.v1.AsOfB\x0f\n\r_member_epoch\"\x8c\x01\n\x14\x46\x65tchOffsetsResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12)\n\x06topics\x18\x02 \x03(\x0b\x32\x19.muster.v1.CommittedTopic\x12(\n\x08position\x18\x03 \x01(\x0b\x32\x16.muster.v1.LogPosition2\xc1\x02\n\x0cGroupService\x12\x44\n\x07Session\x12\x19.muster.v1.SessionRequest\x1a\x1a.muster.v1.SessionResponse(\x01\x30\x01\x12\x46\n\tHeartbeat\x12\x1b.muster.v1.HeartbeatRequest\x1a\x1c.muster.v1.HeartbeatResponse\x12R\n\rCommitOffsets\x12\x1f.muster.v1.CommitOffsetsRequest\x1a .muster.v1.CommitOffsetsResponse\x12O\n\x0c\x46\x65tchOffsets\x12\x1e.muster.v1.FetchOffsetsRequest\x1a\x1f.muster.v1.FetchOffsetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/group.proto\x12\tmuster.v1\x1a\x19muster/v1/assignors.proto\x1a\x15muster/v1/types.proto\"N\n\x0cSubscription\x12\x1e\n\x16subscribed_topic_names\x18\x01 \x03(\t\x12\x1e\n\x16subscribed_topic_regex\x18\x02 \x01(\t\"k\n\x0eSessionRequest\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x07\x61\x63tions\x18\x02 \x03(\x0b\x32\x17.muster.v1.MemberAction\x12\x1d\n\x04pong\x18\x03 \x01(\x0b\x32\x0f.muster.v1.Pong\"\xcd\x02\n\x0cMemberAction\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x1f\n\x04join\x18\x03 \x01(\x0b\x32\x0f.muster.v1.JoinH\x00\x12-\n\x0b\x61\x63knowledge\x18\x04 \x01(\x0b\x32\x16.muster.v1.AcknowledgeH\x00\x12#\n\x06\x63ommit\x18\x05 \x01(\x0b\x32\x11.muster.v1.CommitH\x00\x12!\n\x05leave\x18\x06 \x01(\x0b\x32\x10.muster.v1.LeaveH\x00\x12:\n\x12prepare_assignment\x18\x07 \x01(\x0b\x32\x1c.muster.v1.PrepareAssignmentH\x00\x12:\n\x12install_assignment\x18\x08 \x01(\x0b\x32\x1c.muster.v1.InstallAssignmentH\x00\x42\x08\n\x06\x61\x63tion\"\xc1\x02\n\x04Join\x12\x0f\n\x07join_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x03 \x01(\x05\x12-\n\x0csubscription\x18\x04 \x01(\x0b\x32\x17.muster.v1.Subscription\x12)\n\x05owned\x18\x05 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12\x17\n\x0fserver_assignor\x18\x06 \x01(\t\x12\x0f\n\x07rack_id\x18\x07 \x01(\t\x12\x13\n\x0binstance_id\x18\x08 \x01(\t\x12\x11\n\tclient_id\x18\t \x01(\t\x12\x33\n\x10\x63lient_assignors\x18\n \x03(\x0b\x32\x19.muster.v1.ClientAssignor\x12\x13\n\x0bincarnation\x18\x0b \x01(\x03\"b\n\x0b\x41\x63knowledge\x12\x15\n\rassignment_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12&\n\x05owned\x18\x03 \x01(\x0b\x32\x17.muster.v1.PartitionSet\"_\n\x06\x43ommit\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12\'\n\x06topics\x18\x03 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\"2\n\x05Leave\x12\x14\n\x0cmember_epoch\x18\x01 \x01(\x05\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\"\x17\n\x04Pong\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\x99\x01\n\x0fSessionResponse\x12(\n\x07updates\x18\x01 \x03(\x0b\x32\x17.muster.v1.MemberUpdate\x12\x1d\n\x04ping\x18\x02 \x01(\x0b\x32\x0f.muster.v1.Ping\x12\x18\n\x10renewed_sequence\x18\x03 \x01(\x03\x12#\n\x07\x63losing\x18\x04 \x01(\x0b\x32\x12.muster.v1.Closing\"\xd4\x03\n\x0cMemberUpdate\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x0f\n\x07join_id\x18\x03 \x01(\x03\x12+\n\nassignment\x18\x04 \x01(\x0b\x32\x15.muster.v1.AssignmentH\x00\x12#\n\x06\x66\x65nced\x18\x05 \x01(\x0b\x32\x11.muster.v1.FencedH\x00\x12%\n\x07refused\x18\x06 \x01(\x0b\x32\x12.muster.v1.RefusedH\x00\x12\x1f\n\x04left\x18\x07 \x01(\x0b\x32\x0f.muster.v1.LeftH\x00\x12\x30\n\rcommit_result\x18\x08 \x01(\x0b\x32\x17.muster.v1.CommitResultH\x00\x12:\n\x12\x63ompute_assignment\x18\t \x01(\x0b\x32\x1c.muster.v1.ComputeAssignmentH\x00\x12<\n\x13prepared_assignment\x18\n \x01(\x0b\x32\x1d.muster.v1.PreparedAssignmentH\x00\x12>\n\x14installed_assignment\x18\x0b \x01(\x0b\x32\x1e.muster.v1.InstalledAssignmentH\x00\x42\x08\n\x06update\"\xf1\x01\n\nAssignment\x12\x15\n\rassignment_id\x18\x01 \x01(\x03\x12\x14\n\x0cmember_epoch\x18\x02 \x01(\x05\x12+\n\nassignment\x18\x03 \x01(\x0b\x32\x17.muster.v1.PartitionSet\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12\x36\n\x11\x63lient_assignment\x18\x06 \x01(\x0b\x32\x1b.muster.v1.ClientAssignment\x12\x16\n\x0eunknown_topics\x18\x07 \x03(\t\"=\n\x06\x46\x65nced\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x12\n\nsuperseded\x18\x02 \x01(\x08\"=\n\x07Refused\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tretriable\x18\x02 \x01(\x08\"\'\n\x04Left\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\"s\n\x0c\x43ommitResult\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x03\x12\x1f\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x10.muster.v1.Error\x12*\n\x08\x66\x61ilures\x18\x03 \x03(\x0b\x32\x18.muster.v1.TopicFailures\"\x17\n\x04Ping\x12\x0f\n\x07ping_id\x18\x01 \x01(\x03\"\t\n\x07\x43losing\"\xdc\x02\n\x10HeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x05\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x14\n\x07rack_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x12!\n\x14rebalance_timeout_ms\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12-\n\x0csubscription\x18\x07 \x01(\x0b\x32\x17.muster.v1.Subscription\x12\x1c\n\x0fserver_assignor\x18\x08 \x01(\tH\x02\x88\x01\x01\x12&\n\x05owned\x18\t \x01(\x0b\x32\x17.muster.v1.PartitionSet\x12\x11\n\tclient_id\x18\n \x01(\tB\n\n\x08_rack_idB\x17\n\x15_rebalance_timeout_msB\x12\n\x10_server_assignor\"\xc5\x01\n\x11HeartbeatResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x14\n\x0cmember_epoch\x18\x03 \x01(\x05\x12\x1d\n\x15heartbeat_interval_ms\x18\x04 \x01(\x05\x12\x1a\n\x12session_timeout_ms\x18\x05 \x01(\x05\x12+\n\nassignment\x18\x06 \x01(\x0b\x32\x17.muster.v1.PartitionSet\"\xca\x01\n\x14\x43ommitOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x19\n\x0cmember_epoch\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\'\n\x06topics\x18\x05 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\x12\x11\n\tclient_id\x18\x06 \x01(\t\x12\x10\n\x08sequence\x18\x07 \x01(\x03\x42\x0f\n\r_member_epoch\"d\n\x15\x43ommitOffsetsResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12*\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x18.muster.v1.TopicFailures\"\xde\x01\n\x13\x46\x65tchOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12+\n\npartitions\x18\x02 \x01(\x0b\x32\x17.muster.v1.PartitionSet\x12\x11\n\tmember_id\x18\x03 \x01(\t\x12\x19\n\x0cmember_epoch\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x16\n\x0erequire_stable\x18\x05 \x01(\x08\x12\x11\n\tclient_id\x18\x06 \x01(\t\x12\x1e\n\x05\x61s_of\x18\x07 \x01(\x0b\x32\x0f.muster.v1.AsOfB\x0f\n\r_member_epoch\"\x8c\x01\n\x14\x46\x65tchOffsetsResponse\x12\x1f\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x10.muster.v1.Error\x12)\n\x06topics\x18\x02 \x03(\x0b\x32\x19.muster.v1.CommittedTopic\x12(\n\x08position\x18\x03 \x01(\x0b\x32\x16.muster.v1.LogPosition2\xc1\x02\n\x0cGroupService\x12\x44\n\x07Session\x12\x19.muster.v1.SessionRequest\x1a\x1a.muster.v1.SessionResponse(\x01\x30\x01\x12\x46\n\tHeartbeat\x12\x1b.muster.v1.HeartbeatRequest\x1a\x1c.muster.v1.HeartbeatResponse\x12R\n\rCommitOffsets\x12\x1f.muster.v1.CommitOffsetsRequest\x1a .muster.v1.CommitOffsetsResponse\x12O\n\x0c\x46\x65tchOffsets\x12\x1e.muster.v1.FetchOffsetsRequest\x1a\x1f.muster.v1.FetchOffsetsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,45 +40,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMBERACTION']._serialized_start=276
   _globals['_MEMBERACTION']._serialized_end=609
   _globals['_JOIN']._serialized_start=612
-  _globals['_JOIN']._serialized_end=931
-  _globals['_ACKNOWLEDGE']._serialized_start=933
-  _globals['_ACKNOWLEDGE']._serialized_end=1031
-  _globals['_COMMIT']._serialized_start=1033
-  _globals['_COMMIT']._serialized_end=1128
-  _globals['_LEAVE']._serialized_start=1130
-  _globals['_LEAVE']._serialized_end=1180
-  _globals['_PONG']._serialized_start=1182
-  _globals['_PONG']._serialized_end=1205
-  _globals['_SESSIONRESPONSE']._serialized_start=1208
-  _globals['_SESSIONRESPONSE']._serialized_end=1361
-  _globals['_MEMBERUPDATE']._serialized_start=1364
-  _globals['_MEMBERUPDATE']._serialized_end=1832
-  _globals['_ASSIGNMENT']._serialized_start=1835
-  _globals['_ASSIGNMENT']._serialized_end=2063
-  _globals['_FENCED']._serialized_start=2065
-  _globals['_FENCED']._serialized_end=2126
-  _globals['_REFUSED']._serialized_start=2128
-  _globals['_REFUSED']._serialized_end=2189
-  _globals['_LEFT']._serialized_start=2191
-  _globals['_LEFT']._serialized_end=2230
-  _globals['_COMMITRESULT']._serialized_start=2232
-  _globals['_COMMITRESULT']._serialized_end=2347
-  _globals['_PING']._serialized_start=2349
-  _globals['_PING']._serialized_end=2372
-  _globals['_CLOSING']._serialized_start=2374
-  _globals['_CLOSING']._serialized_end=2383
-  _globals['_HEARTBEATREQUEST']._serialized_start=2386
-  _globals['_HEARTBEATREQUEST']._serialized_end=2734
-  _globals['_HEARTBEATRESPONSE']._serialized_start=2737
-  _globals['_HEARTBEATRESPONSE']._serialized_end=2934
-  _globals['_COMMITOFFSETSREQUEST']._serialized_start=2937
-  _globals['_COMMITOFFSETSREQUEST']._serialized_end=3139
-  _globals['_COMMITOFFSETSRESPONSE']._serialized_start=3141
-  _globals['_COMMITOFFSETSRESPONSE']._serialized_end=3241
-  _globals['_FETCHOFFSETSREQUEST']._serialized_start=3244
-  _globals['_FETCHOFFSETSREQUEST']._serialized_end=3466
-  _globals['_FETCHOFFSETSRESPONSE']._serialized_start=3469
-  _globals['_FETCHOFFSETSRESPONSE']._serialized_end=3609
-  _globals['_GROUPSERVICE']._serialized_start=3612
-  _globals['_GROUPSERVICE']._serialized_end=3933
+  _globals['_JOIN']._serialized_end=933
+  _globals['_ACKNOWLEDGE']._serialized_start=935
+  _globals['_ACKNOWLEDGE']._serialized_end=1033
+  _globals['_COMMIT']._serialized_start=1035
+  _globals['_COMMIT']._serialized_end=1130
+  _globals['_LEAVE']._serialized_start=1132
+  _globals['_LEAVE']._serialized_end=1182
+  _globals['_PONG']._serialized_start=1184
+  _globals['_PONG']._serialized_end=1207
+  _globals['_SESSIONRESPONSE']._serialized_start=1210
+  _globals['_SESSIONRESPONSE']._serialized_end=1363
+  _globals['_MEMBERUPDATE']._serialized_start=1366
+  _globals['_MEMBERUPDATE']._serialized_end=1834
+  _globals['_ASSIGNMENT']._serialized_start=1837
+  _globals['_ASSIGNMENT']._serialized_end=2078
+  _globals['_FENCED']._serialized_start=2080
+  _globals['_FENCED']._serialized_end=2141
+  _globals['_REFUSED']._serialized_start=2143
+  _globals['_REFUSED']._serialized_end=2204
+  _globals['_LEFT']._serialized_start=2206
+  _globals['_LEFT']._serialized_end=2245
+  _globals['_COMMITRESULT']._serialized_start=2247
+  _globals['_COMMITRESULT']._serialized_end=2362
+  _globals['_PING']._serialized_start=2364
+  _globals['_PING']._serialized_end=2387
+  _globals['_CLOSING']._serialized_start=2389
+  _globals['_CLOSING']._serialized_end=2398
+  _globals['_HEARTBEATREQUEST']._serialized_start=2401
+  _globals['_HEARTBEATREQUEST']._serialized_end=2749
+  _globals['_HEARTBEATRESPONSE']._serialized_start=2752
+  _globals['_HEARTBEATRESPONSE']._serialized_end=2949
+  _globals['_COMMITOFFSETSREQUEST']._serialized_start=2952
+  _globals['_COMMITOFFSETSREQUEST']._serialized_end=3154
+  _globals['_COMMITOFFSETSRESPONSE']._serialized_start=3156
+  _globals['_COMMITOFFSETSRESPONSE']._serialized_end=3256
+  _globals['_FETCHOFFSETSREQUEST']._serialized_start=3259
+  _globals['_FETCHOFFSETSREQUEST']._serialized_end=3481
+  _globals['_FETCHOFFSETSRESPONSE']._serialized_start=3484
+  _globals['_FETCHOFFSETSRESPONSE']._serialized_end=3624
+  _globals['_GROUPSERVICE']._serialized_start=3627
+  _globals['_GROUPSERVICE']._serialized_end=3948
 # @@protoc_insertion_point(module_scope)

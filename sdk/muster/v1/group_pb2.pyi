@@ -47,7 +47,7 @@ class MemberAction(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., acknowledge: _Optional[_Union[Acknowledge, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., leave: _Optional[_Union[Leave, _Mapping]] = ..., prepare_assignment: _Optional[_Union[_assignors_pb2.PrepareAssignment, _Mapping]] = ..., install_assignment: _Optional[_Union[_assignors_pb2.InstallAssignment, _Mapping]] = ...) -> None: ...
 
 class Join(_message.Message):
-    __slots__ = ("join_id", "member_epoch", "rebalance_timeout_ms", "subscription", "owned", "server_assignor", "rack_id", "instance_id", "client_id", "local_assignors", "incarnation")
+    __slots__ = ("join_id", "member_epoch", "rebalance_timeout_ms", "subscription", "owned", "server_assignor", "rack_id", "instance_id", "client_id", "client_assignors", "incarnation")
     JOIN_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     REBALANCE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -57,7 +57,7 @@ class Join(_message.Message):
     RACK_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
-    LOCAL_ASSIGNORS_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ASSIGNORS_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     join_id: int
     member_epoch: int
@@ -68,9 +68,9 @@ class Join(_message.Message):
     rack_id: str
     instance_id: str
     client_id: str
-    local_assignors: _containers.RepeatedCompositeFieldContainer[_assignors_pb2.LocalAssignor]
+    client_assignors: _containers.RepeatedCompositeFieldContainer[_assignors_pb2.ClientAssignor]
     incarnation: int
-    def __init__(self, join_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., rebalance_timeout_ms: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., owned: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., server_assignor: _Optional[str] = ..., rack_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., local_assignors: _Optional[_Iterable[_Union[_assignors_pb2.LocalAssignor, _Mapping]]] = ..., incarnation: _Optional[int] = ...) -> None: ...
+    def __init__(self, join_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., rebalance_timeout_ms: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., owned: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., server_assignor: _Optional[str] = ..., rack_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., client_assignors: _Optional[_Iterable[_Union[_assignors_pb2.ClientAssignor, _Mapping]]] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Acknowledge(_message.Message):
     __slots__ = ("assignment_id", "member_epoch", "owned")
@@ -145,22 +145,22 @@ class MemberUpdate(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., member_id: _Optional[str] = ..., join_id: _Optional[int] = ..., assignment: _Optional[_Union[Assignment, _Mapping]] = ..., fenced: _Optional[_Union[Fenced, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., left: _Optional[_Union[Left, _Mapping]] = ..., commit_result: _Optional[_Union[CommitResult, _Mapping]] = ..., compute_assignment: _Optional[_Union[_assignors_pb2.ComputeAssignment, _Mapping]] = ..., prepared_assignment: _Optional[_Union[_assignors_pb2.PreparedAssignment, _Mapping]] = ..., installed_assignment: _Optional[_Union[_assignors_pb2.InstalledAssignment, _Mapping]] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("assignment_id", "member_epoch", "assignment", "heartbeat_interval_ms", "session_timeout_ms", "local", "unknown_topics")
+    __slots__ = ("assignment_id", "member_epoch", "assignment", "heartbeat_interval_ms", "session_timeout_ms", "client_assignment", "unknown_topics")
     ASSIGNMENT_ID_FIELD_NUMBER: _ClassVar[int]
     MEMBER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     SESSION_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
-    LOCAL_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_TOPICS_FIELD_NUMBER: _ClassVar[int]
     assignment_id: int
     member_epoch: int
     assignment: _types_pb2.PartitionSet
     heartbeat_interval_ms: int
     session_timeout_ms: int
-    local: _assignors_pb2.LocalAssignment
+    client_assignment: _assignors_pb2.ClientAssignment
     unknown_topics: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, assignment_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., assignment: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., heartbeat_interval_ms: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ..., local: _Optional[_Union[_assignors_pb2.LocalAssignment, _Mapping]] = ..., unknown_topics: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, assignment_id: _Optional[int] = ..., member_epoch: _Optional[int] = ..., assignment: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., heartbeat_interval_ms: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ..., client_assignment: _Optional[_Union[_assignors_pb2.ClientAssignment, _Mapping]] = ..., unknown_topics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Fenced(_message.Message):
     __slots__ = ("error", "superseded")

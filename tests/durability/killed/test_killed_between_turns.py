@@ -15,8 +15,8 @@ import pytest
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.commit.syncs import WATERMARK_SYNC_MS
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     Command,
     ConsumerGroupHeartbeat,
     GrowTopic,

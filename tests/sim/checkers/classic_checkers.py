@@ -18,14 +18,14 @@ from coordinator.core.state.classic_group import (
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import (
+from model.classic_commands import (
     ClassicDeadline,
     ClassicHeartbeat,
     ExpireClassicDeadline,
     JoinGroup,
-    OffsetCommit,
     SyncGroup,
 )
+from model.commands import OffsetCommit
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import GroupMetadataKey, GroupMetadataValue, Record, TopicPartitions

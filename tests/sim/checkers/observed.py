@@ -18,17 +18,15 @@ from coordinator.dispatch.handle import ShardCommand
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
+from model.classic_commands import ClassicDeadline, ExpireClassicDeadline, JoinGroup
 from model.commands import (
     UNCHANGED,
     AbortTransaction,
-    ClassicDeadline,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     Deadline,
-    ExpireClassicDeadline,
     ExpireMember,
     ExpireOffsets,
-    JoinGroup,
     LeaveGroup,
     OffsetCommit,
     OffsetFetch,

@@ -15,17 +15,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.runtime.api import Answer
-from model.classic_commands import MemberAssignment
-from model.commands import (
+from model.classic_commands import (
     AssignmentFailure,
     ClassicHeartbeat,
-    Command,
     JoinGroup,
     JoinProtocol,
+    MemberAssignment,
+    SyncGroup,
+)
+from model.commands import (
+    Command,
     LeaveGroup,
     LeavingMember,
     OffsetCommit,
-    SyncGroup,
 )
 from model.errors import ErrorCode, GroupError, MemberIdRequired
 from model.ids import MemberId, TopicName

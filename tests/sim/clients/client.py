@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from model.caller import Caller
 from model.commands import (
-    Caller,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     OffsetCommit,

@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer, MemberTicket, Watch
+from model.classic_commands import JoinGroup, SyncGroup
 from model.commands import (
     AlterGroupConfigs,
     Command,
@@ -20,11 +21,9 @@ from model.commands import (
     DeleteOffsets,
     DeleteTopic,
     GrowTopic,
-    JoinGroup,
     Now,
     OffsetCommit,
     OffsetFetch,
-    SyncGroup,
     TxnOffsetCommit,
     WriteTxnMarkers,
 )

@@ -10,7 +10,8 @@ from coordinator.runtime.api import Answer, Watch
 from coordinator.service.session import session_member as sm
 from coordinator.service.session.session_member import Phase, SessionMember
 from coordinator.service.wire.error_statuses import RETRIABLE
-from model.commands import Caller, Command, ConsumerGroupHeartbeat
+from model.caller import Caller
+from model.commands import Command, ConsumerGroupHeartbeat
 from model.errors import FencedMemberEpoch, GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId
 from model.log.records import TopicPartitions

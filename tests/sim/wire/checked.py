@@ -9,14 +9,13 @@ from typing import Any
 
 from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer, CommitTicket, MemberTicket, Release, Reply
+from model.caller import Caller
+from model.classic_commands import JoinGroup, SyncGroup
 from model.commands import (
-    Caller,
     Command,
     ConsumerGroupHeartbeat,
-    JoinGroup,
     Now,
     OffsetCommit,
-    SyncGroup,
 )
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId

@@ -7,7 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coordinator.runtime.api import Answer
-from model.commands import INTERNAL, CreateTopic, DeleteTopic, OffsetCommit, TopicOffsets
+from model.caller import INTERNAL
+from model.commands import (
+    CreateTopic,
+    DeleteTopic,
+    OffsetCommit,
+    TopicOffsets,
+)
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns

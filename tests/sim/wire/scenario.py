@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from model.caller import INTERNAL, Caller
 from model.commands import (
-    INTERNAL,
     AlterGroupConfigs,
-    Caller,
     ConfigChange,
     ConfigOperation,
     GrowTopic,

@@ -14,7 +14,8 @@ from gateway.apis.api_registry import APIS
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import Broker, PartitionKey, PartitionLeader
 from gateway.wire_server import KafkaServer
-from model.commands import INTERNAL, CreateTopic
+from model.caller import INTERNAL
+from model.commands import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage

@@ -14,7 +14,8 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
-from model.commands import INTERNAL, ConsumerGroupDescribe, CreateTopic
+from model.caller import INTERNAL
+from model.commands import ConsumerGroupDescribe, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicId, TopicName
 from model.responses import ConsumerGroupDescribeResponse, DescribedMember

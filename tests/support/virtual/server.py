@@ -12,10 +12,9 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.runtime import Runtime
+from model.caller import INTERNAL, Caller
 from model.commands import (
-    INTERNAL,
     UNCHANGED,
-    Caller,
     Command,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,

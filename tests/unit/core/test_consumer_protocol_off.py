@@ -6,8 +6,8 @@ from coordinator.core.groups.group_description import describe_consumer_group, l
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import handle
+from model.caller import Caller
 from model.commands import (
-    Caller,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     ConvertToClassicGroup,

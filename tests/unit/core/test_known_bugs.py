@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.commands import INTERNAL, ConsumerGroupLeave, CreateTopic, GrowTopic
+from model.caller import INTERNAL
+from model.commands import ConsumerGroupLeave, CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from tests.support.virtual.server import CALLER, VirtualServer, error_name, make_topic_id

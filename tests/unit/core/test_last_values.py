@@ -8,7 +8,12 @@ import pytest
 
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state import classic_group
-from model.commands import JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
+from model.classic_commands import (
+    JoinGroup,
+    JoinProtocol,
+    MemberAssignment,
+    SyncGroup,
+)
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, MemberId

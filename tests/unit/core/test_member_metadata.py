@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coordinator.core.state.classic_group import compute_size
-from model.commands import (
+from model.classic_commands import (
     JoinGroup,
     JoinProtocol,
-    LeaveGroup,
-    LeavingMember,
     MemberAssignment,
     SyncGroup,
 )
+from model.commands import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, InstanceId, MemberId
 from model.responses import JoinGroupResponse

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import muster
-from model.commands import INTERNAL, ConsumerGroupHeartbeat
+from model.caller import INTERNAL
+from model.commands import ConsumerGroupHeartbeat
 from model.ids import GroupId, MemberId, TopicName
 from muster.v1 import assignors_pb2, group_pb2, types_pb2
 from tests.groups import CHECKOUT
@@ -247,8 +248,8 @@ async def test_the_group_changes_while_a_member_computes(stand: Stand) -> None:
 # ------------------------------------------------------------------------- one that dies on its way
 
 
-def named(says: str) -> assignors_pb2.LocalAssignor:
-    return assignors_pb2.LocalAssignor(
+def named(says: str) -> assignors_pb2.ClientAssignor:
+    return assignors_pb2.ClientAssignor(
         name="first", minimum_version=0, maximum_version=1, version=1, metadata=says.encode()
     )
 
@@ -280,7 +281,7 @@ async def test_the_computing_member_dies(stand: Stand, step: int, leaves: bool) 
     notes, ledger = Notes(), Ledger()
     topic_id = stand.runtime.image.by_name["orders"].topic_id  # type: ignore[index]
     dying = SessionClient(stand.group_stub())
-    assignment = await dying.join("0", local_assignors=[named("0")])
+    assignment = await dying.join("0", client_assignors=[named("0")])
     await dying.settle("0", assignment)
     await dying.expect("compute_assignment", "0")
     epoch, member_epoch = epoch_of(stand)[0], assignment.member_epoch
@@ -338,7 +339,7 @@ async def test_refused_is_what_is_stale_illegal_or_not_asked_for(stand: Stand) -
 
     assert await reason(prepare(1), "prepared_assignment") == "UNKNOWN_MEMBER_ID"
     assert await reason(install(1, 2, topic_id, 0), "installed_assignment") == "UNKNOWN_MEMBER_ID"
-    assignment = await client.join("0", local_assignors=[named("0")])
+    assignment = await client.join("0", client_assignors=[named("0")])
     await client.expect("compute_assignment")
     epoch, at = assignment.member_epoch, epoch_of(stand)[0]
     kind = "installed_assignment"
@@ -355,7 +356,7 @@ async def test_a_name_that_is_too_long_is_refused(stand: Stand) -> None:
     said = named("x")
     said.name = "n" * 2_000
     client = SessionClient(stand.group_stub())
-    await client.send(join("0", local_assignors=[said]))
+    await client.send(join("0", client_assignors=[said]))
     refused = await client.expect("refused")
     assert refused.error.reason == "INVALID_REQUEST"
     client.call.cancel()

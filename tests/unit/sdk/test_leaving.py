@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 import muster
-from model.commands import INTERNAL, DescribeGroups
+from model.caller import INTERNAL
+from model.commands import DescribeGroups
 from model.ids import GroupId
 from model.responses import DescribeGroupsResponse
 from muster.membership import Partitions

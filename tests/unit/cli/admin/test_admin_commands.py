@@ -19,12 +19,8 @@ from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
-from model.commands import (
-    Caller,
-    ConsumerGroupHeartbeat,
-    OffsetCommit,
-    TopicOffsets,
-)
+from model.caller import Caller
+from model.commands import ConsumerGroupHeartbeat, OffsetCommit, TopicOffsets
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns

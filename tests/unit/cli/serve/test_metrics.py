@@ -17,8 +17,8 @@ from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.runtime.loop.stats import Histogram
 from coordinator.runtime.runtime import Runtime
+from model.caller import Caller
 from model.commands import (
-    Caller,
     ConsumerGroupHeartbeat,
     CreateTopic,
     OffsetCommit,

@@ -25,7 +25,8 @@ from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from gateway.wire_server import KafkaServer
-from model.commands import INTERNAL, CreateTopic
+from model.caller import INTERNAL
+from model.commands import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
 from storage.log_store import LogStore

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.codec.kio_schema import request_schema
-from model.commands import UNCHANGED, Caller, ConsumerGroupLeave, OffsetCommit, OffsetFetch
+from model.caller import Caller
+from model.commands import (
+    UNCHANGED,
+    ConsumerGroupLeave,
+    OffsetCommit,
+    OffsetFetch,
+)
 from model.ids import ZERO_TOPIC_ID
 from model.responses import (
     ConsumerGroupLeaveResponse,

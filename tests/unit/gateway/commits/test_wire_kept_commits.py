@@ -19,7 +19,8 @@ from gateway.api import Repeats
 from gateway.codec.encoding import encode
 from gateway.codec.kio_schema import request_schema
 from gateway.commits.kept_commits import KeptCommitRows
-from model.commands import INTERNAL, CreateTopic, GrowTopic
+from model.caller import INTERNAL
+from model.commands import CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName, compute_log_partition
 from model.log.records import OffsetCommitKey

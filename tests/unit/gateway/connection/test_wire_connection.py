@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.api import Api, RequestContext
-from gateway.api import Door as WireDoor
+from gateway.api import Api, ClientConnection, RequestContext
 from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
 from gateway.codec.decoding_in_slices import SLICE as DECODED_AT_ONCE
 from gateway.codec.decoding_in_slices import SLICE_BYTES
@@ -73,7 +72,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
 class DurableCommits:
     """Accepts every commit and makes it durable at once."""
 
-    def serve(self, door: WireDoor, frame: bytes, now: float) -> PendingCommit | None:
+    def serve(self, door: ClientConnection, frame: bytes, now: float) -> PendingCommit | None:
         if len(frame) != 4 + int.from_bytes(frame[:4], "big"):
             return None
         pending = PendingCommit(door, struct.pack(">i", 5) + frame[8:12] + b"\0")

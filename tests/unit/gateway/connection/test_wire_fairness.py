@@ -176,7 +176,7 @@ def test_a_last_request_of_who_has_left_is_handled() -> None:
         assert len(sized.handled) == before
         for _ in range(20):
             gateway.clock.turn()
-    assert sum(context.door is door.connection for context in sized.handled) == 2
+    assert sum(context.client is door.connection for context in sized.handled) == 2
 
 
 def test_nothing_more_is_done_for_who_has_gone() -> None:

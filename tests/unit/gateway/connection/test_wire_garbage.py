@@ -23,7 +23,8 @@ from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from gateway.wire_server import KafkaServer
-from model.commands import INTERNAL, CreateTopic
+from model.caller import INTERNAL
+from model.commands import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicName
 from tests.garbage import count_left, run_as_served

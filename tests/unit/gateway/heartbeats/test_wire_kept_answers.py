@@ -19,7 +19,8 @@ from gateway.apis.groups.k68_consumer_group_heartbeat import make_command
 from gateway.codec.encoding import encode
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response, make_heartbeat_decoder
 from gateway.pace.steady import Steady
-from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic, GrowTopic
+from model.caller import INTERNAL
+from model.commands import ConsumerGroupHeartbeat, CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse

@@ -117,7 +117,9 @@ def test_another_request_ends_the_park_and_is_answered_after_it(door: Door) -> N
     assert [int.from_bytes(data[:4], "big") for data in door.frames()] == [77, 78]
 
 
-def test_requests_in_one_read_are_not_held_up_by_a_heartbeat_among_them(door: Door) -> None:
+def test_requests_in_one_read_are_not_held_up_by_a_heartbeat_among_them(
+    door: Door,
+) -> None:
     heartbeat = frame(HEARTBEAT, 1, 77, make_request(HEARTBEAT, 1, **beat("g", "m", 5)))
     versions = frame(18, 0, 78, make_request(18, 0))
     door.send(versions + heartbeat + versions + heartbeat)
@@ -297,7 +299,9 @@ def test_repeated_heartbeat_waits_for_the_answers_before_it(door: Door) -> None:
     assert [int.from_bytes(data[:4], "big") for data in door.frames()] == [76, 77]
 
 
-def test_heartbeats_that_bring_news_are_not_taken_for_a_load_generators(door: Door) -> None:
+def test_heartbeats_that_bring_news_are_not_taken_for_a_load_generators(
+    door: Door,
+) -> None:
     """A rebalance makes a client send many in a short time; the next one is parked."""
     coordinator = door.gateway.coordinator
     for number in range(4):
@@ -356,7 +360,9 @@ def test_other_version_or_client_id_goes_to_the_coordinator(door: Door) -> None:
     assert submitted(door) == before + 2
 
 
-def test_same_bytes_in_another_version_are_not_taken_for_the_same_heartbeat(door: Door) -> None:
+def test_same_bytes_in_another_version_are_not_taken_for_the_same_heartbeat(
+    door: Door,
+) -> None:
     """In version 0 the bytes are a heartbeat with a byte too many, which must be submitted."""
     before = submitted(door)
     whole = bytearray(frame(HEARTBEAT, 1, 77, make_request(HEARTBEAT, 1, **beat("g", "m", 5))))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.heartbeats.parking import TICK_MS
-from model.commands import OffsetCommit, SyncGroup
+from model.classic_commands import SyncGroup
+from model.commands import OffsetCommit
 from model.errors import RebalanceInProgress
 from model.responses import ClassicHeartbeatResponse, OffsetCommitResponse, SyncGroupResponse
 from tests.support.gateway.wire_door import Door, Gateway

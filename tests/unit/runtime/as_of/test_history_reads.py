@@ -30,8 +30,8 @@ from coordinator.runtime.as_of.history_reads import (
 )
 from coordinator.runtime.runtime import Runtime
 from model.as_of import AsOf, AsOfOffset, AsOfTimestamp
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     ConsumerGroupDescribe,
     CreateTopic,
     DeleteTopic,

@@ -18,15 +18,14 @@ from coordinator.runtime.commit.process_end import EXIT_HALF_APPLIED, HalfApplie
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.topics import topic_images
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
+from model.caller import INTERNAL
+from model.classic_commands import JoinGroup, JoinProtocol
 from model.commands import (
-    INTERNAL,
     AlterGroupConfigs,
     ConfigChange,
     ConfigOperation,
     DeleteGroup,
     GrowTopic,
-    JoinGroup,
-    JoinProtocol,
     TopicOffsets,
     TxnOffsetCommit,
     WriteTxnMarkers,

@@ -8,7 +8,8 @@ from coordinator.core.classic import classic_leave
 from coordinator.core.classic.classic_rebalance import LEAST_WAIT_MS
 from coordinator.core.state.classic_group import ClassicGroupState
 from coordinator.core.state.outcome import Outcome
-from model.commands import JoinGroup, JoinProtocol, LeaveGroup, LeavingMember, SyncGroup
+from model.classic_commands import JoinGroup, JoinProtocol, SyncGroup
+from model.commands import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, InstanceId, MemberId
 from model.responses import JoinGroupResponse

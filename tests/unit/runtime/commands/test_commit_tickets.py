@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from model.commands import (
-    INTERNAL,
+from model.caller import INTERNAL
+from model.classic_commands import (
     ClassicHeartbeat,
     JoinGroup,
     JoinProtocol,

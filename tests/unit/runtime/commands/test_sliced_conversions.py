@@ -14,17 +14,15 @@ from coordinator.core.state import conversion
 from coordinator.runtime.commands import sliced_conversions
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
-from model.commands import (
-    INTERNAL,
+from model.caller import INTERNAL
+from model.classic_commands import (
     ClassicDeadline,
     ClassicHeartbeat,
-    ConsumerGroupLeave,
-    ConvertToClassicGroup,
     ExpireClassicDeadline,
-    GrowTopic,
     JoinGroup,
     JoinProtocol,
 )
+from model.commands import ConsumerGroupLeave, ConvertToClassicGroup, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, TopicName

@@ -12,7 +12,8 @@ import pytest
 
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.commands import waiting_members
-from model.commands import JoinGroup, JoinProtocol, LeaveGroup, LeavingMember, SyncGroup
+from model.classic_commands import JoinGroup, JoinProtocol, SyncGroup
+from model.commands import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId

@@ -11,8 +11,9 @@ from types import FunctionType, MethodType
 import pytest
 
 from coordinator.runtime.loop.stats import Stats
+from model.caller import INTERNAL
 from model.classic_commands import JoinGroup, JoinProtocol
-from model.commands import INTERNAL, DeleteGroup, DeleteOffsets, DeleteTopic
+from model.commands import DeleteGroup, DeleteOffsets, DeleteTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from tests.support.memory import MemoryLogStore

@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     ConsumerGroupDescribe,
     ConsumerGroupLeave,
     CreateTopic,

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from coordinator.core.groups.topic_records import Catalogue
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.loading.shard_loader import ShardLoader, read_last_timestamp
-from model.commands import INTERNAL, AllocateProducerId, GrowTopic
+from model.caller import INTERNAL
+from model.commands import AllocateProducerId, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.responses import ProducerIdResponse

@@ -14,8 +14,8 @@ from coordinator.runtime.loading import loading
 from coordinator.runtime.loading.loading import Loading
 from coordinator.runtime.loop.slices import Paced
 from coordinator.runtime.runtime import Runtime
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     Command,
     ConsumerGroupDescribe,
     ConsumerGroupLeave,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from model.commands import INTERNAL, ClassicDeadline, ConsumerGroupLeave, ExpireClassicDeadline
+from model.caller import INTERNAL
+from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
+from model.commands import ConsumerGroupLeave
 from model.errors import RebalanceInProgress
 from model.ids import MemberId
 from tests.support.virtual.server import CALLER, VirtualServer

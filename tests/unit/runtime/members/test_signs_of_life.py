@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from model.commands import ClassicHeartbeat, JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
+from model.classic_commands import (
+    ClassicHeartbeat,
+    JoinGroup,
+    JoinProtocol,
+    MemberAssignment,
+    SyncGroup,
+)
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
 from model.responses import JoinGroupResponse

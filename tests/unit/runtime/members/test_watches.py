@@ -8,16 +8,14 @@ import pytest
 
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.members.member_watches import BUSY_RETRY_MS, SLICE, Watches
+from model.classic_commands import ClassicHeartbeat, JoinGroup, SyncGroup
 from model.commands import (
-    ClassicHeartbeat,
     Command,
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
-    JoinGroup,
     LeaveGroup,
     LeavingMember,
-    SyncGroup,
 )
 from model.errors import GroupError
 from model.ids import GroupId, MemberId

@@ -10,7 +10,8 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from model.commands import ClassicHeartbeat, ListGroups, OffsetFetch
+from model.classic_commands import ClassicHeartbeat
+from model.commands import ListGroups, OffsetFetch
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, TopicId, TopicName
 from model.log.records import OffsetCommitKey, Record

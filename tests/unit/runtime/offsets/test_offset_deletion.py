@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.runtime.offsets import offset_deletion
-from model.commands import ConsumerGroupDescribe, DeleteGroup, JoinGroup, JoinProtocol, ListGroups
+from model.classic_commands import JoinGroup, JoinProtocol
+from model.commands import ConsumerGroupDescribe, DeleteGroup, ListGroups
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
 from model.responses import ListGroupsResponse

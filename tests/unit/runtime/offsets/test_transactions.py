@@ -12,8 +12,8 @@ from coordinator.core.offsets.producers import LAST_EPOCH
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.offsets import transaction_timeouts
 from coordinator.runtime.offsets.transaction_timeouts import GRACE_MS, INTERVAL_MS
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     DeleteOffsets,
     DeleteTopicOffsets,
     TopicOffsets,

@@ -14,7 +14,8 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.targets import custom_assignors
 from coordinator.runtime.targets.assignor_runs import MOST_CUSTOM
 from coordinator.runtime.targets.custom_assignors import AssignorNotFound, load_assignors
-from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic
+from model.caller import INTERNAL
+from model.commands import ConsumerGroupHeartbeat, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.responses import ConsumerGroupHeartbeatResponse

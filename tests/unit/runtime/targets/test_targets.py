@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator.runtime.runtime import Runtime
-from model.commands import INTERNAL, ConsumerGroupHeartbeat, CreateTopic
+from model.caller import INTERNAL
+from model.commands import ConsumerGroupHeartbeat, CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from muster.assignors import registry

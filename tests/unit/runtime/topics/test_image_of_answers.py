@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from coordinator.runtime.api import Answer
-from model.commands import INTERNAL, CreateTopic
+from model.caller import INTERNAL
+from model.commands import CreateTopic
 from model.ids import TopicName
 from model.responses import ConsumerGroupHeartbeatResponse
 from tests.support.virtual.server import VirtualServer, make_topic_id

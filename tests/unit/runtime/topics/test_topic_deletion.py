@@ -12,8 +12,8 @@ from coordinator.runtime.offsets import offset_reads
 from coordinator.runtime.offsets.offset_reads import StoredOffset, read_highest_offsets
 from coordinator.runtime.topics import topic_deletion
 from coordinator.runtime.topics.topic_deletion import RETRY_MS, TopicDeletion
+from model.caller import INTERNAL
 from model.commands import (
-    INTERNAL,
     Command,
     CreateTopic,
     DeleteTopic,

@@ -14,7 +14,9 @@ import grpc.aio
 import pytest
 
 import muster
-from model.commands import INTERNAL, ClassicDeadline, GrowTopic
+from model.caller import INTERNAL
+from model.classic_commands import ClassicDeadline
+from model.commands import GrowTopic
 from model.ids import GroupId, MemberId, TopicName
 from muster.assignors.embedded import encode_subscription, make_subscription
 from muster.classic import classic_base

@@ -15,7 +15,8 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 import muster
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
-from model.commands import INTERNAL, OffsetCommit, TopicOffsets
+from model.caller import INTERNAL
+from model.commands import OffsetCommit, TopicOffsets
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import ClassicGroupMember, GroupMetadataValue, Record

@@ -9,7 +9,8 @@ import grpc
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.service.grpc_server import compute_ping_interval_ms
 from coordinator.service.settings import GrpcSettings
-from model.commands import INTERNAL, TopicOffsets, TxnOffsetCommit
+from model.caller import INTERNAL
+from model.commands import TopicOffsets, TxnOffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns

@@ -13,7 +13,9 @@ import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.wire.answer_slices import SLICE
-from model.commands import INTERNAL, DescribeGroups, JoinGroup, JoinProtocol, SyncGroup
+from model.caller import INTERNAL
+from model.classic_commands import JoinGroup, JoinProtocol, SyncGroup
+from model.commands import DescribeGroups
 from model.ids import GroupId, MemberId
 from model.responses import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
 from muster.v1 import classic_pb2, group_pb2

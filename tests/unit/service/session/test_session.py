@@ -11,7 +11,8 @@ import pytest
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.session.session import Session
 from coordinator.service.settings import GrpcSettings
-from model.commands import Caller, ConsumerGroupHeartbeat
+from model.caller import Caller
+from model.commands import ConsumerGroupHeartbeat
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2

@@ -11,7 +11,8 @@ from coordinator.service.session.session_member import (
     Tell,
     Watch,
 )
-from model.commands import Caller, ConsumerGroupHeartbeat
+from model.caller import Caller
+from model.commands import ConsumerGroupHeartbeat
 from model.errors import (
     CoordinatorNotAvailable,
     FencedMemberEpoch,

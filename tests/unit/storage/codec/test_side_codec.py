@@ -6,14 +6,14 @@ from typing import Any, get_args
 
 import pytest
 
-from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
-from model.local_assignors import (
+from model.client_assignors import (
+    ClientAssignor,
+    ClientAssignorsKey,
+    ClientAssignorsValue,
     InstalledMetadataKey,
     InstalledMetadataValue,
-    LocalAssignor,
-    LocalAssignorsKey,
-    LocalAssignorsValue,
 )
+from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
@@ -58,9 +58,9 @@ RECORDS = [
         ProducerStateValue(32_767, -1, 1_700_000_000_000),
     ),
     SideRecord(
-        LocalAssignorsKey(LogPartition(3), GroupId("g\u00fc"), MemberId("m")),
-        LocalAssignorsValue(
-            (LocalAssignor("mine", -1, 3, 2, b"\x00\xff", 5), LocalAssignor("other", 0, 0, 0))
+        ClientAssignorsKey(LogPartition(3), GroupId("g\u00fc"), MemberId("m")),
+        ClientAssignorsValue(
+            (ClientAssignor("mine", -1, 3, 2, b"\x00\xff", 5), ClientAssignor("other", 0, 0, 0))
         ),
     ),
     SideRecord(

@@ -5,6 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from model.client_assignors import (
+    ClientAssignorsKey,
+    ClientAssignorsValue,
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+)
 from model.ids import (
     GroupId,
     LogOffset,
@@ -14,12 +20,6 @@ from model.ids import (
     TopicId,
     TopicName,
     compute_log_partition,
-)
-from model.local_assignors import (
-    InstalledMetadataKey,
-    InstalledMetadataValue,
-    LocalAssignorsKey,
-    LocalAssignorsValue,
 )
 from model.log.side_records import (
     ImportGraceKey,
@@ -412,7 +412,7 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
             for g in groups
         ),
         *(
-            SideRecord(LocalAssignorsKey(LogPartition(0), group, m), LocalAssignorsValue(()))
+            SideRecord(ClientAssignorsKey(LogPartition(0), group, m), ClientAssignorsValue(()))
             for group in groups
         ),
     ]
@@ -424,7 +424,7 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
         found = [decode_side(key, value).key for key, value in opened.side()]
         producers = {key.partition for key in found if isinstance(key, ProducerStateKey)}
         assert producers == parts
-        for kind in (InstalledMetadataKey, LocalAssignorsKey, ProducerGroupKey):
+        for kind in (InstalledMetadataKey, ClientAssignorsKey, ProducerGroupKey):
             members = {(key.partition, key.group_id) for key in found if isinstance(key, kind)}
             assert members == {(compute_log_partition(group, 7), group) for group in groups}
 

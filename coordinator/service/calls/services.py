@@ -16,7 +16,7 @@ from coordinator.service.wire.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Services:
     """The coordinator, and the settings and shared state of the gRPC listener.
 
     ``ping_interval_ms``: silence after which a session is sent a Ping. ``history`` is ``None``

@@ -42,7 +42,7 @@ class InstallAssignment:
     failure: str | None = None
 
 
-LocalAssignmentCommand = PrepareAssignment | InstallAssignment
+ClientAssignmentCommand = PrepareAssignment | InstallAssignment
 
 
 @value
@@ -71,7 +71,7 @@ class PrepareAssignmentResponse:
 
 
 @value
-class LocalAssignment:
+class ClientAssignment:
     """A client-side assignment as sent to the member that it is for.
 
     ``generation`` is the group epoch that it was computed for.

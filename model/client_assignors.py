@@ -21,7 +21,7 @@ NO_REASON: Final = 0
 
 
 @value
-class LocalAssignor:
+class ClientAssignor:
     """A client-side assignor that a member supports.
 
     It reads metadata of versions ``minimum_version`` to ``maximum_version``. ``metadata``, which
@@ -38,7 +38,7 @@ class LocalAssignor:
 
 
 @value
-class LocalAssignorsKey:
+class ClientAssignorsKey:
     """The client-side assignors of a member. ``partition`` is the group's log partition."""
 
     partition: LogPartition
@@ -47,10 +47,10 @@ class LocalAssignorsKey:
 
 
 @value
-class LocalAssignorsValue:
+class ClientAssignorsValue:
     """Client-side assignors in the member's order of preference."""
 
-    assignors: tuple[LocalAssignor, ...]
+    assignors: tuple[ClientAssignor, ...]
 
 
 @value

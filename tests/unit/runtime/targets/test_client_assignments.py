@@ -6,23 +6,27 @@ from dataclasses import replace
 
 import pytest
 
-from model.commands import InstallAssignment, PrepareAssignment
+from model.client_assignment_commands import (
+    ComputedAssignment,
+    InstallAssignment,
+    PrepareAssignment,
+    PrepareAssignmentResponse,
+)
+from model.client_assignors import ClientAssignor, InstalledMetadataValue
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
-from model.local_assignors import InstalledMetadataValue, LocalAssignor
-from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
 from model.log.records import TopicPartitions
 from model.responses import Done
 from tests.support.virtual.server import CALLER, Pending, VirtualServer, error_name
 
 G = GroupId("g")
-MINE = LocalAssignor("mine", 0, 1, 1, b"said")
+MINE = ClientAssignor("mine", 0, 1, 1, b"said")
 NO_TIME_MS = 1
 
 
-def join(server: VirtualServer, name: str, *assignors: LocalAssignor) -> Pending:
+def join(server: VirtualServer, name: str, *assignors: ClientAssignor) -> Pending:
     command = server.join_command(G, name, ["foo"])
-    return server.submit(replace(command, local_assignors=assignors))
+    return server.submit(replace(command, client_assignors=assignors))
 
 
 def install(server: VirtualServer, name: str, epoch: int) -> Pending:
@@ -37,7 +41,7 @@ def install(server: VirtualServer, name: str, epoch: int) -> Pending:
 
 
 def offer(server: VirtualServer, name: str) -> None:
-    server.runtime.local_assignments.offer(G, MemberId(name), lambda: None)
+    server.runtime.client_assignments.offer(G, MemberId(name), lambda: None)
 
 
 @pytest.mark.parametrize("survivors", [0, 1])
@@ -50,7 +54,7 @@ def test_a_join_that_was_not_answered_is_there_whole_or_not_at_all(survivors: in
     server.settle()
     assert not pending.is_answered
     server.restart(survivors)
-    local = server.group(G).local
+    local = server.group(G).client_assignor_state
     assert local is not None
     assert ("b" in local.assignors) == (server.group(G).member(MemberId("b")) is not None)
     assert ("b" in local.assignors) == bool(survivors)
@@ -69,13 +73,13 @@ def test_an_install_that_was_not_answered_is_there_whole_or_not_at_all(survivors
     assert not pending.is_answered
     server.restart(survivors)
     group = server.group(G)
-    assert group.local is not None
+    assert group.client_assignor_state is not None
     if survivors:
         installed = InstalledMetadataValue(2, "mine", 1, b"told")
-        assert group.local.installed == {"a": installed}
+        assert group.client_assignor_state.installed == {"a": installed}
         assert group.target_epoch == 2
     else:
-        assert group.local.installed == {}
+        assert group.client_assignor_state.installed == {}
         assert group.target_epoch < group.group_epoch
         offer(server, "a")
         server.scheduler.blocking_ms = lambda: 0
@@ -95,7 +99,7 @@ def test_the_last_member_takes_all_of_it_with_it() -> None:
     assert kinds.count(b"\x07") == kinds.count(b"\x08") == 1
     server.leave(G, "a")
     assert not {b"\x07", b"\x08"} & {key[:1] for key, _ in server.store.side()}
-    assert server.group(G).local is None
+    assert server.group(G).client_assignor_state is None
 
 
 def test_a_log_that_was_changed_without_its_side_records_leaves_nothing_to_be_told() -> None:
@@ -108,18 +112,21 @@ def test_a_log_that_was_changed_without_its_side_records_leaves_nothing_to_be_to
     server.store.write([], list(side.items()))
     server.store.sync()
     server.restart()
-    assert server.group(G).local is None
+    assert server.group(G).client_assignor_state is None
 
 
 @pytest.mark.parametrize(
     "assignors",
     [
-        tuple(LocalAssignor(f"n{number}", 0, 0, 0) for number in range(33)),
-        (LocalAssignor("mine", 0, 0, 0, bytes(64 * 1024 + 1)),),
-        (LocalAssignor("mine", 0, 0, 0, bytes(40_000)), LocalAssignor("b", 0, 0, 0, bytes(40_000))),
+        tuple(ClientAssignor(f"n{number}", 0, 0, 0) for number in range(33)),
+        (ClientAssignor("mine", 0, 0, 0, bytes(64 * 1024 + 1)),),
+        (
+            ClientAssignor("mine", 0, 0, 0, bytes(40_000)),
+            ClientAssignor("b", 0, 0, 0, bytes(40_000)),
+        ),
     ],
 )
-def test_what_a_member_names_has_bounds(assignors: tuple[LocalAssignor, ...]) -> None:
+def test_what_a_member_names_has_bounds(assignors: tuple[ClientAssignor, ...]) -> None:
     server = VirtualServer({"foo": 2})
     pending = join(server, "a", *assignors)
     server.settle()

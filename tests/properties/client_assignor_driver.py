@@ -10,12 +10,18 @@ from dataclasses import replace
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.targets.client_assignments import Offer
-from model.commands import INTERNAL, GrowTopic, InstallAssignment, PrepareAssignment
+from model.caller import INTERNAL
+from model.client_assignment_commands import (
+    ComputedAssignment,
+    InstallAssignment,
+    PrepareAssignment,
+    PrepareAssignmentResponse,
+)
+from model.client_assignors import ClientAssignor
+from model.commands import GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicName
-from model.local_assignors import LocalAssignor
-from model.local_commands import ComputedAssignment, PrepareAssignmentResponse
 from model.log.records import TopicPartitions
 from model.responses import ConsumerGroupHeartbeatResponse, Done
 from tests.support.invariants import check_group
@@ -32,7 +38,7 @@ class Client(Member):
     """A member with an assignor, its stream, and what it has prepared."""
 
     def __init__(
-        self, name: str, topics: tuple[str, ...], local: tuple[LocalAssignor, ...]
+        self, name: str, topics: tuple[str, ...], local: tuple[ClientAssignor, ...]
     ) -> None:
         super().__init__(G, MemberId(name))
         self.topics = topics
@@ -55,13 +61,13 @@ class LocalDriver:
 
     # -------------------------------------------------------------------------------- members
 
-    def join(self, name: str, topics: tuple[str, ...], local: tuple[LocalAssignor, ...]) -> None:
+    def join(self, name: str, topics: tuple[str, ...], local: tuple[ClientAssignor, ...]) -> None:
         """A new member, or one that says something else of itself."""
         client = self.clients.get(name)
         if client is None:
             client = self.clients[name] = Client(name, topics, local)
         client.topics, client.local = topics, local
-        command = replace(client.compose_full(topics), local_assignors=local)
+        command = replace(client.compose_full(topics), client_assignors=local)
         self._hear(name, self.server.ask(command))
         if name in self.clients:
             self.offer(name)
@@ -79,12 +85,12 @@ class LocalDriver:
         client = self.clients[name]
         client.hear(answer)
         client.owned |= client.told or set()
-        if answer.local is not None:
+        if answer.client_assignment is not None:
             assert client.local, "who names no assignor is told of none"
-            assert answer.local.generation == answer.member_epoch
-            if answer.local.generation not in client.generations:
-                client.generations.append(answer.local.generation)
-            assert answer.local.metadata == f"for {name}".encode()
+            assert answer.client_assignment.generation == answer.member_epoch
+            if answer.client_assignment.generation not in client.generations:
+                client.generations.append(answer.client_assignment.generation)
+            assert answer.client_assignment.metadata == f"for {name}".encode()
 
     def give_up(self, name: str) -> None:
         """It stops with all that it was told to give up."""
@@ -104,7 +110,7 @@ class LocalDriver:
         client = self.clients[name]
         self.withdraw(name)
         if client.local:
-            local = self.server.runtime.local_assignments
+            local = self.server.runtime.client_assignments
             client.offer = local.offer(G, MemberId(name), lambda: None)
 
     def withdraw(self, name: str) -> None:
@@ -142,7 +148,7 @@ class LocalDriver:
         group = self.server.group(G)
         request = self.server.runtime.shards[
             self.server.runtime.partition_of(G)
-        ].soft.local_requests.get(G)
+        ].soft.client_assignment_requests.get(G)
         is_asked = (
             request is not None
             and not request.is_given_up
@@ -195,9 +201,12 @@ class LocalDriver:
     def describe(self) -> object:
         """All that lasts."""
         local = {
-            group.group_id: (group.local.assignors, group.local.installed)
+            group.group_id: (
+                group.client_assignor_state.assignors,
+                group.client_assignor_state.installed,
+            )
             for group in self.server.runtime.groups()
-            if group.local is not None
+            if group.client_assignor_state is not None
         }
         return describe_shards(self.server.runtime.shards), local
 
@@ -213,10 +222,16 @@ class LocalDriver:
         for group in self.server.runtime.groups():
             check_group(group)
             ids = {member.member_id for member in group.members()}
-            if group.local is not None:
-                assert not group.local.is_empty
-                assert group.local.assignors.keys() | group.local.installed.keys() <= ids
-                epochs = {each.assignment_epoch for each in group.local.installed.values()}
+            if group.client_assignor_state is not None:
+                assert not group.client_assignor_state.is_empty
+                assert (
+                    group.client_assignor_state.assignors.keys()
+                    | group.client_assignor_state.installed.keys()
+                    <= ids
+                )
+                epochs = {
+                    each.assignment_epoch for each in group.client_assignor_state.installed.values()
+                }
                 assert epochs <= {group.target_epoch}, "metadata go with their target"
         assert not self.server.failures
 
@@ -240,7 +255,7 @@ class LocalDriver:
             image = self.server.runtime.image
             owned = {place for client in self.clients.values() for place in client.owned}
             group = self.server.group(G)
-            if group.local is None or not group.local.installed:
+            if group.client_assignor_state is None or not group.client_assignor_state.installed:
                 assert owned == {
                     (topic.topic_id, partition)
                     for topic in image.by_name.values()

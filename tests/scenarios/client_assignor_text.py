@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.local_assignors import InstalledMetadataKey, LocalAssignor, LocalAssignorsKey
-from model.local_commands import LocalAssignment, PrepareAssignmentResponse
+from model.client_assignment_commands import ClientAssignment, PrepareAssignmentResponse
+from model.client_assignors import ClientAssignor, ClientAssignorsKey, InstalledMetadataKey
 from model.log.side_records import SideRecord
 from tests.scenarios.embedded_text import format_said
 
 
-def parse_assignors(text: str) -> tuple[LocalAssignor, ...]:
+def parse_assignors(text: str) -> tuple[ClientAssignor, ...]:
     """``-`` for none."""
     return () if text == "-" else tuple(map(_parse_assignor, text.split(",")))
 
 
-def _parse_assignor(text: str) -> LocalAssignor:
+def _parse_assignor(text: str) -> ClientAssignor:
     head, _, reason = text.partition("!")
     head, _, metadata = head.partition("/")
     head, _, version = head.partition("@")
     name, _, versions = head.rpartition(":")
     lowest, _, highest = versions.partition("..")
-    return LocalAssignor(
+    return ClientAssignor(
         name,
         int(lowest),
         int(highest),
@@ -43,7 +43,7 @@ def parse_computed(text: str) -> tuple[str, int, bytes]:
     return partitions, int(version or 0), metadata.encode()
 
 
-def format_local(told: LocalAssignment, partitions: str) -> str:
+def format_client_assignment(told: ClientAssignment, partitions: str) -> str:
     """What a member is told of an assignment."""
     said = _format_metadata(told.version, told.metadata)
     return f"{told.assignor} of generation {told.generation} gave {partitions} and {said}"
@@ -69,9 +69,9 @@ def _format_metadata(version: int, metadata: bytes) -> str:
 def format_local_side(record: SideRecord) -> str:
     """One line for a side record."""
     key, value = record
-    assert isinstance(key, LocalAssignorsKey | InstalledMetadataKey), f"no words for {record}"
+    assert isinstance(key, ClientAssignorsKey | InstalledMetadataKey), f"no words for {record}"
     name = f"{key.group_id}/{key.member_id}"
-    if isinstance(key, LocalAssignorsKey):
+    if isinstance(key, ClientAssignorsKey):
         if value is None:
             return f"delete assignors of {name}"
         named = ", ".join(

@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from model.local_assignors import LocalAssignor
-from tests.properties.local_driver import WAYS, LocalDriver
+from model.client_assignors import ClientAssignor
+from tests.properties.client_assignor_driver import WAYS, LocalDriver
 
 NAMES = ("a", "b", "c", "d")
 TOPICS = st.sampled_from([("foo",), ("bar", "foo"), ("bar",), ()])
-MINE = LocalAssignor("mine", 0, 2, 1, b"said")
+MINE = ClientAssignor("mine", 0, 2, 1, b"said")
 LOCAL = st.sampled_from(
     [
         *[(MINE,), (MINE,), (MINE,), ()],
-        (LocalAssignor("mine", 1, 4, 3), LocalAssignor("other", 0, 0, 0)),
-        (LocalAssignor("other", 0, 1, 0), MINE),
-        (LocalAssignor("mine", 5, 6, 6),),
+        (ClientAssignor("mine", 1, 4, 3), ClientAssignor("other", 0, 0, 0)),
+        (ClientAssignor("other", 0, 1, 0), MINE),
+        (ClientAssignor("mine", 5, 6, 6),),
     ]
 )
 PICK = st.integers(0, 11)
@@ -41,7 +41,7 @@ class LocalMachine(RuleBasedStateMachine):
         return names[pick % len(names)] if names else None
 
     @rule(name=st.sampled_from(NAMES), topics=TOPICS, local=LOCAL)
-    def join(self, name: str, topics: tuple[str, ...], local: tuple[LocalAssignor, ...]) -> None:
+    def join(self, name: str, topics: tuple[str, ...], local: tuple[ClientAssignor, ...]) -> None:
         self.driver.join(name, topics, local)
 
     @rule(pick=PICK, gives_up=st.booleans())
