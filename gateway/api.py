@@ -59,9 +59,7 @@ Failed: TypeAlias = Callable[["RequestContext", Any, ErrorCode, str], Any]
 
 
 Decoder: TypeAlias = Callable[[bytes, int, int], Any]
-"""(data, pos, end) -> the request in ``data[pos:end]``; raises
-``gateway.codec.decoding.DecodeError``.
-"""
+"""(data, pos, end) -> the request in ``data[pos:end]``; raises ``DecodeError``."""
 
 
 class LongDecoder(NamedTuple):

@@ -16,7 +16,7 @@ from coordinator.core.offsets.offset_expiry import NO_TIMESTAMP
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX
 from coordinator.runtime.commit.writer import CommitEntry, Writer
-from model.ids import ZERO_TOPIC_ID, LogPartition
+from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicName
 from model.log.commit_records import OffsetCommits
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
@@ -75,7 +75,7 @@ def check_appends(
     """Raises ``AssertionError`` unless the batches are what was gathered, in its order."""
     meant: dict[LogPartition, list[Meant]] = {}
     for entry in gathered:
-        found = _of_entry(entry) if isinstance(entry, Entry) else _of_commits(entry[1])
+        found = _of_entry(entry) if isinstance(entry, Entry) else _of_commits(_commits_of(entry))
         meant.setdefault(entry[0], []).extend(found)
     written: dict[LogPartition, list[Meant]] = {}
     for append in appends:
@@ -115,6 +115,12 @@ def _of_commits(commits: OffsetCommits) -> Iterator[Record]:
     for partition, offset, epoch, metadata in commits.offsets.rows():
         value = OffsetCommitValue(offset, epoch, metadata, time_ms, topic_id=topic_id)
         yield Record(OffsetCommitKey(group, topic, partition), value)
+
+
+def _commits_of(entry: CommitEntry) -> OffsetCommits:
+    _, offsets, timestamp, encoder, _ = entry
+    group, topic = GroupId(encoder.group), TopicName(encoder.topic)
+    return OffsetCommits(group, topic, encoder.topic_id, timestamp, offsets)
 
 
 def _of_transaction(transaction: TransactionRecord) -> Iterator[Meant]:

@@ -26,7 +26,7 @@ from gateway.codec.encoding import compact_length, encode_unsigned_varint
 from gateway.codec.kio_schema import request_type
 from model.commands import COMMIT_PARTITIONS_MAX, TopicOffsets
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
-from model.log.commit_records import OffsetColumns, OffsetRow, make_offset_columns
+from model.log.commit_records import OffsetColumns, OffsetRow, OffsetRows
 from model.responses import TopicResult
 from model.topics import NAME_LENGTH_MAX
 
@@ -205,15 +205,15 @@ def _read_in_slices(cursor: Cursor, by_id: bool) -> Steps[Commit]:
     for _ in range(_read_count(cursor)):
         name, topic_id = _read_which(cursor, by_id)
         count = _read_count(cursor)
-        rows: list[OffsetRow] = []
+        rows = OffsetRows()
         while count > left:
-            rows += _read_some(cursor, left)
+            rows.add(_read_some(cursor, left))
             count -= left
             left = SLICE
             yield
-        rows += _read_some(cursor, count)
+        rows.add(_read_some(cursor, count))
         skip_tags(cursor)
-        topics.append(TopicOffsets(name, topic_id, make_offset_columns(rows)))
+        topics.append(TopicOffsets(name, topic_id, rows.columns()))
         left -= count + 1
         if left <= 0:
             left = SLICE
@@ -267,14 +267,15 @@ def _convert(request: Any) -> Steps[Commit]:
     topics = []
     left = SLICE
     for topic in request.topics:
-        rows = []
-        for row in topic.partitions:
-            rows.append(_convert_partition(row))
-            left -= 1
+        rows = OffsetRows()
+        for begin in range(0, len(topic.partitions), SLICE):
+            part = topic.partitions[begin : begin + SLICE]
+            rows.add(map(_convert_partition, part))
+            left -= len(part)
             if left <= 0:
                 left = SLICE
                 yield
-        topics.append(TopicOffsets(TopicName(topic.name), None, make_offset_columns(rows)))
+        topics.append(TopicOffsets(TopicName(topic.name), None, rows.columns()))
         left -= 1
         if left <= 0:
             left = SLICE

@@ -33,28 +33,53 @@ class OffsetColumns(NamedTuple):
     metadata: tuple[str, ...] = ()
     keys: Sequence[bytes] = ()
 
-    @property
-    def has_metadata(self) -> bool:
-        """Whether any partition has metadata."""
-        return any(self.metadata)
-
     def rows(self) -> Iterator[OffsetRow]:
         """One row per partition."""
-        columns = _to_ints(self.partitions), _to_ints(self.offsets), _to_ints(self.leader_epochs)
+        columns = to_ints(self.partitions), to_ints(self.offsets), to_ints(self.leader_epochs)
         metadata = self.metadata or ("",) * len(self.partitions)
         return zip(*columns, metadata, strict=True)
 
 
+class OffsetRows:
+    """Rows that become columns. Very many are added in slices."""
+
+    __slots__ = ("_leader_epochs", "_metadata", "_offsets", "_partitions")
+
+    def __init__(self) -> None:
+        self._partitions: list[int] = []
+        self._offsets: list[int] = []
+        self._leader_epochs: list[int] = []
+        self._metadata: list[str] = []
+
+    def add(self, rows: Iterable[OffsetRow]) -> None:
+        """Add rows after those that were added before."""
+        table = tuple(rows)
+        if table:
+            partitions, offsets, leader_epochs, metadata = zip(*table, strict=True)
+            self._partitions += partitions
+            self._offsets += offsets
+            self._leader_epochs += leader_epochs
+            self._metadata += metadata
+
+    def columns(self) -> OffsetColumns:
+        """All rows as columns."""
+        return OffsetColumns(
+            tuple(self._partitions),
+            tuple(self._offsets),
+            tuple(self._leader_epochs),
+            tuple(self._metadata) if any(self._metadata) else (),
+        )
+
+
 def make_offset_columns(rows: Iterable[OffsetRow]) -> OffsetColumns:
-    """The columns of these rows."""
-    table = tuple(rows)
-    if not table:
-        return OffsetColumns((), (), ())
-    partitions, offsets, leader_epochs, metadata = zip(*table, strict=True)
-    return OffsetColumns(partitions, offsets, leader_epochs, metadata if any(metadata) else ())
+    """The columns of a few rows."""
+    gathered = OffsetRows()
+    gathered.add(rows)
+    return gathered.columns()
 
 
-def _to_ints(column: Column) -> Sequence[int]:
+def to_ints(column: Column) -> Sequence[int]:
+    """The numbers of a column as Python's integers."""
     if isinstance(column, tuple):
         return column
     numbers: list[int] = column.tolist()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.ids import TopicId
-from model.log.commit_records import OffsetColumns, OffsetCommits
+from model.log.commit_records import OffsetColumns, OffsetCommits, to_ints
 from model.log.records import OffsetCommitValue
 from storage.codec.batches import BODY_HEAD, LENGTH_OFFSET, MAGIC, PREFIX
 from storage.codec.hot import encode_offset_key_prefix, encode_offset_value
@@ -52,10 +52,14 @@ class CommitEncoder:
         "_value_end",
         "_value_length",
         "_value_size",
+        "group",
         "size",
+        "topic",
+        "topic_id",
     )
 
     def __init__(self, group: str, topic: str, topic_id: TopicId) -> None:
+        self.group, self.topic, self.topic_id = group, topic, topic_id
         self._prefix = encode_offset_key_prefix(group, topic)
         self._tail = _TOPIC_ID_TAG + topic_id
         self._pack_value = _VALUE.pack
@@ -88,15 +92,27 @@ class CommitEncoder:
             _VERSION, offset, leader_epoch, _NO_METADATA, commit_timestamp, self._tail
         )
 
+    def encode_pairs(
+        self, columns: OffsetColumns, commit_timestamp: int
+    ) -> Iterable[tuple[bytes, bytes]]:
+        """The record key and value of each row. Metadata are not encoded: a ticket takes none."""
+        if len(columns.partitions) == 1:
+            value = self.encode_value(
+                columns.offsets[0], columns.leader_epochs[0], commit_timestamp
+            )
+            return ((self.encode_key(columns.partitions[0]), value),)
+        keys = columns.keys or self.encode_keys(to_ints(columns.partitions))
+        return _encode_plain(keys, columns, commit_timestamp, self._tail)
+
     def encode_batch(
         self, base_offset: int, wall_ms: int, columns: OffsetColumns, commit_timestamp: int
     ) -> tuple[bytes, bytes]:
         """A batch of the one offset in ``columns``, and its value."""
-        (partition,), (offset,), (leader_epoch,) = columns[:3]
         body = self._pack_body(
             0, 0, wall_ms, wall_ms, -1, -1, 0, 1,
-            self._head, partition, self._value_length,
-            _VERSION, offset, leader_epoch, _NO_METADATA, commit_timestamp, self._tail,
+            self._head, columns.partitions[0], self._value_length,
+            _VERSION, columns.offsets[0], columns.leader_epochs[0], _NO_METADATA, commit_timestamp,
+            self._tail,
         )  # fmt: skip
         head = PREFIX.pack(base_offset, self._length, 0, MAGIC, crc32c.crc32c(body))
         return head + body, body[self._value_at : self._value_end]
@@ -163,21 +179,36 @@ def encode_commit_pairs(commits: OffsetCommits) -> Iterable[tuple[bytes, bytes]]
     if not columns.keys:
         prefix = encode_offset_key_prefix(commits.group, commits.topic)
         keys = [prefix + INT32.pack(partition) for partition in columns.partitions]
-    if columns.metadata:
-        return zip(keys, _encode_with_metadata(commits), strict=True)
     pack, timestamp, tail = _VALUE.pack, commits.commit_timestamp, _TOPIC_ID_TAG + topic_id
-    rows = zip(keys, columns.offsets, columns.leader_epochs, strict=True)
+    if not columns.metadata:
+        return _encode_plain(keys, columns, timestamp, tail)
+    return [
+        (
+            key,
+            _encode_with_metadata(offset, leader_epoch, metadata, timestamp, topic_id)
+            if metadata
+            else pack(_VERSION, offset, leader_epoch, _NO_METADATA, timestamp, tail),
+        )
+        for key, (_, offset, leader_epoch, metadata) in zip(keys, columns.rows(), strict=True)
+    ]
+
+
+def _encode_plain(
+    keys: Iterable[bytes], columns: OffsetColumns, timestamp: int, tail: bytes
+) -> list[tuple[bytes, bytes]]:
+    pack = _VALUE.pack
+    rows = zip(keys, to_ints(columns.offsets), to_ints(columns.leader_epochs), strict=True)
     return [
         (key, pack(_VERSION, offset, leader_epoch, _NO_METADATA, timestamp, tail))
         for key, offset, leader_epoch in rows
     ]
 
 
-def _encode_with_metadata(commits: OffsetCommits) -> Iterable[bytes]:
-    timestamp, topic_id = commits.commit_timestamp, commits.topic_id
-    for _, offset, leader_epoch, metadata in commits.offsets.rows():
-        value = encode_offset_value(
-            OffsetCommitValue(offset, leader_epoch, metadata, timestamp, topic_id=topic_id)
-        )
-        assert value is not None, "the value has no unknown tags"
-        yield value
+def _encode_with_metadata(
+    offset: int, leader_epoch: int, metadata: str, timestamp: int, topic_id: TopicId
+) -> bytes:
+    value = encode_offset_value(
+        OffsetCommitValue(offset, leader_epoch, metadata, timestamp, topic_id=topic_id)
+    )
+    assert value is not None, "the value has no unknown tags"
+    return value

@@ -42,7 +42,7 @@ def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
 
 
 def replay_offset_group(shard: Shard, group_id: GroupId) -> None:
-    """Note on load that the group has offsets in the store; they are read on demand."""
+    """Type 1, whatever its offsets: they are in the store, and read on demand."""
     shard.state.offset_groups.add(group_id)
 
 

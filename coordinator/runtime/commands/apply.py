@@ -14,18 +14,19 @@ from typing import NoReturn
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import (
     replay_commits,
+    replay_offset_group,
     replay_producer_state,
     replay_transaction,
 )
 from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import ShardCommand
-from coordinator.runtime.api import Answer, Release, Reply
+from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commands.command_turns import Turns
 from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commands.waiting_members import WaitingMembers
-from coordinator.runtime.commit.entries import NOTHING_WAITED, Entry, make_entry
+from coordinator.runtime.commit.entries import NOTHING_WAITED, CommitEntry, Entry, make_entry
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.topics.topic_images import (
@@ -35,9 +36,7 @@ from coordinator.runtime.topics.topic_images import (
 )
 from model.commands import ConsumerGroupHeartbeat, DeletionCommand
 from model.ids import GroupId
-from model.log.commit_records import OffsetCommits
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
-from storage.codec.commit_encoder import CommitEncoder
 
 
 class Apply:
@@ -93,20 +92,19 @@ class Apply:
     def repeated_commit(
         self,
         shard: Shard,
+        group_id: GroupId,
         session: ArmClassicDeadline | None,
-        commit: OffsetCommits,
-        release: Release,
-        encoder: CommitEncoder,
+        entry: CommitEntry,
     ) -> None:
         """Apply a commit made with a ticket; its records are built when they are written."""
         try:
             if session is not None:
                 self._effects.carry_out(session)
-            replay_commits(shard, commit)
-            self._durability.note_offsets(commit.group, self._writer.generation)
-            self._writer.append_commit((shard.partition, commit, release, encoder))
+            replay_offset_group(shard, group_id)
+            self._durability.note_offsets(group_id, self._writer.generation)
+            self._writer.append_commit(entry)
         except Exception as bug:  # noqa: BLE001 - ends the process
-            self._end(bug, commit)
+            self._end(bug, entry)
 
     def transaction(
         self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply

@@ -16,7 +16,7 @@ from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.write_space import Space
 from model.commands import OffsetCommit
 from model.errors import GroupError
-from model.log.commit_records import Column, OffsetColumns, OffsetCommits
+from model.log.commit_records import Column, OffsetColumns
 from storage.codec.commit_encoder import CommitEncoder
 
 
@@ -60,30 +60,24 @@ class CommitTicket:
         return self._encoder.encode_keys(numbers)
 
     def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
+        partitions = offsets.partitions
+        if len(partitions) == 1:
+            if not 0 <= partitions[0] < self._partitions:
+                return False
         # If the offsets have keys, ``name_partitions`` checked their partitions.
-        if not (
-            (offsets.keys or self._has_partitions(offsets.partitions))
-            and self._may_commit(monotonic_ms)
-        ):
+        elif not offsets.keys and not self._has_partitions(partitions):
             return False
-        grant, room = self._grant, self._room
-        topic = grant.topic
-        commits = OffsetCommits(
-            grant.group_id, topic.name, topic.topic_id, room.clock.wall_ms(), offsets
-        )
-        room.apply.repeated_commit(self._shard, grant.session, commits, release, self._encoder)
+        grant, room, shard = self._grant, self._room, self._shard
+        if not room.is_open or not grant.holds(shard) or room.space.is_low(monotonic_ms):
+            return False
+        entry = (shard.partition, offsets, room.clock.wall_ms(), self._encoder, release)
+        room.apply.repeated_commit(shard, grant.group_id, grant.session, entry)
         if offsets.keys:
             room.writer.write_if_full()
         return True
 
     def _has_partitions(self, partitions: Column) -> bool:
         return 0 <= min(partitions) <= max(partitions) < self._partitions
-
-    def _may_commit(self, monotonic_ms: int) -> bool:
-        room = self._room
-        return (
-            self._grant.holds(self._shard) and not room.space.is_low(monotonic_ms) and room.is_open
-        )
 
 
 def make_commit_ticket(

@@ -11,11 +11,11 @@ from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder
 from model.ids import LogPartition, ProducerId
-from model.log.commit_records import OffsetCommits
+from model.log.commit_records import OffsetColumns, OffsetCommits
 from model.log.records import Record, RecordKey
 from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionRecord
-from storage.codec.commit_encoder import CommitEncoder
+from storage.codec.commit_encoder import CommitEncoder, encode_commit_pairs
 
 Waited: TypeAlias = Mapping[RecordKey, Collection[ProducerId]]
 
@@ -44,8 +44,10 @@ class Entry(NamedTuple):
     waiting: int = 0
 
 
-CommitEntry: TypeAlias = tuple[LogPartition, OffsetCommits, Release, CommitEncoder]
-"""Offsets committed with a ticket, the callback for when they are durable, the ticket's encoder."""
+CommitEntry: TypeAlias = tuple[LogPartition, OffsetColumns, int, CommitEncoder, Release]
+"""Offsets committed with a ticket: the log partition, the offsets, the commit timestamp, the
+ticket's encoder, and the callback for when they are durable. A plain tuple: one is made per commit.
+"""
 
 
 def make_entry(
@@ -67,7 +69,8 @@ def make_entry(
 def encode_entry(encoder: PartitionEncoder, entry: Entry | CommitEntry) -> None:
     """Encode all records of an entry."""
     if not isinstance(entry, Entry):
-        encoder.add_commits(entry[1])
+        _, offsets, timestamp, made_by, _ = entry
+        encoder.add_offsets(made_by.encode_pairs(offsets, timestamp))
         return
     made = {} if entry.prepared is None else entry.prepared.by_record
     waited = entry.waited
@@ -80,6 +83,6 @@ def encode_entry(encoder: PartitionEncoder, entry: Entry | CommitEntry) -> None:
         else:
             encoder.add_record(record, waited.get(record.key, ()) if waited else ())
     for commits in entry.commits:
-        encoder.add_commits(commits)
+        encoder.add_offsets(encode_commit_pairs(commits))
     if entry.transaction is not None:
         encoder.add_transaction(entry.transaction)

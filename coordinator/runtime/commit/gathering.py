@@ -46,14 +46,14 @@ class Gathering:
             self.records += count_records(entry.transaction)
             self._waiting += entry.waiting
         for commits in entry.commits:
-            self._count_offsets(len(commits.offsets.partitions))
+            count = len(commits.offsets.partitions)
+            self.records += count
+            self._stats.offsets_committed += count
 
     def add_commit(self, entry: CommitEntry) -> None:
         """Add offsets committed with a ticket."""
         self.entries.append(entry)
-        self._count_offsets(len(entry[1].offsets.partitions))
-
-    def _count_offsets(self, count: int) -> None:
+        count = len(entry[1].partitions)
         self.records += count
         self._stats.offsets_committed += count
 

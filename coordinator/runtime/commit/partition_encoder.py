@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import assert_never
 
 from coordinator.core.state.conversion import RecordBlock, weigh_record
 from coordinator.core.state.steps import Steps, take_slices
 from coordinator.runtime.commit.pending_offsets import PendingOffsets, compute_committed
 from model.ids import LogOffset, LogPartition, ProducerId
-from model.log.commit_records import OffsetCommits
+from model.log.commit_records import OffsetColumns
 from model.log.records import Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batch_encoding import encode_batch, encode_marker, encode_records, frame_records
 from storage.codec.batches import HEADER_SIZE
-from storage.codec.commit_encoder import CommitEncoder, encode_commit_pairs
+from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LogStore, PartitionAppend, pack_latest, pack_latest_rows
 
@@ -32,26 +32,25 @@ LONE_ROWS_MIN = 16
 def encode_lone_commit(
     log_partition: LogPartition,
     first: LogOffset,
-    commits: OffsetCommits,
     wall_ms: int,
+    offsets: OffsetColumns,
+    commit_timestamp: int,
     encoder: CommitEncoder,
 ) -> PartitionAppend | None:
     """The append of a lone commit, as ``PartitionEncoder`` makes it, in a third of the time.
 
     ``None`` if the commit needs a ``PartitionEncoder``.
     """
-    columns = commits.offsets
-    count = len(columns.partitions)
-    if columns.metadata:
-        return None
+    partitions = offsets.partitions
+    count = len(partitions)
     if count == 1:
-        batch, value = encoder.encode_batch(first, wall_ms, columns, commits.commit_timestamp)
-        latest = {encoder.encode_key(columns.partitions[0]): pack_latest(first, wall_ms, value)}
+        batch, value = encoder.encode_batch(first, wall_ms, offsets, commit_timestamp)
+        latest = {encoder.encode_key(partitions[0]): pack_latest(first, wall_ms, value)}
         return PartitionAppend(log_partition, first, batch, 1, latest)
     if count < LONE_ROWS_MIN or count * encoder.size > RECORDS_BYTES_MAX:
         return None
-    batch, values = encoder.encode_rows(first, wall_ms, columns, commits.commit_timestamp)
-    keys = columns.keys or encoder.encode_keys(columns.partitions)
+    batch, values = encoder.encode_rows(first, wall_ms, offsets, commit_timestamp)
+    keys = offsets.keys or encoder.encode_keys(partitions)
     rows = dict(zip(keys, pack_latest_rows(first, wall_ms, values), strict=True))
     return PartitionAppend(log_partition, first, batch, count, rows)
 
@@ -150,9 +149,9 @@ class PartitionEncoder:
         self._offset += count
         self._append(frame_records(first, block.body, count, wall_ms), count, latest, {})
 
-    def add_commits(self, commits: OffsetCommits) -> None:
-        """Add one record per offset."""
-        for key, value in encode_commit_pairs(commits):
+    def add_offsets(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        """Add the records of a commit, which no producer's transaction waits for."""
+        for key, value in pairs:
             self._add(key, value)
 
     def _add(self, key: bytes, value: bytes) -> None:

@@ -40,7 +40,7 @@ class Generation:
         waiters, releases = self.waiters, self.releases
         for entry in entries:
             if not isinstance(entry, Entry):
-                releases.append(entry[2])
+                releases.append(entry[4])
             elif entry.reply is not None and entry.answer is not None:
                 waiters.append((entry.reply, entry.answer))
         for append in appends:

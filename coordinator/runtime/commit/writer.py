@@ -261,9 +261,9 @@ class Writer:
     ) -> Sequence[PartitionAppend]:
         """Encode the only entry of a partition in this write."""
         if not isinstance(entry, Entry):
-            _, commits, _, encoder = entry
+            _, offsets, timestamp, encoder, _ = entry
             first = self._store.next_offset(partition)
-            append = encode_lone_commit(partition, first, commits, wall_ms, encoder)
+            append = encode_lone_commit(partition, first, wall_ms, offsets, timestamp, encoder)
             if append is not None:
                 return (append,)
         return self._begin_partition(partition, entry, wall_ms).finish()

@@ -121,7 +121,7 @@ class Slices:
                 self._call_soon(self._turn)
 
     def _step(self, work: _Work) -> bool:
-        """Do one slice; returns whether there are more."""
+        """Do one slice; returns whether the work is queued for another. Work that rests is not."""
         steps, on_failure = work
         self._is_stepping = True
         try:
@@ -138,11 +138,12 @@ class Slices:
             self._is_stepping = False
         if not pause:
             self._add(work)
-        elif callable(pause):
+            return True
+        if callable(pause):
             pause(partial(self._go_on, work))
         else:
             self._call_later_ms(pause, partial(self._go_on, work))
-        return True
+        return False
 
 
 def spend(walk: Iterator[int], budget: int) -> bool:

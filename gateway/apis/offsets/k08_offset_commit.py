@@ -8,7 +8,6 @@ the member: the instance id is not checked (KAFKA-14201).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
@@ -43,7 +42,6 @@ named = response_schema(KEY, 9)
 by_id = response_schema(KEY)
 
 FIRST_CONSUMER_PROTOCOL_VERSION: Final = 9
-_NUMBER: Final = attrgetter("partition")
 LONGEST_RETENTION_MS: Final = 2**62
 """Far above any sensible value; commit time plus a longer one would overflow the record's int64."""
 

@@ -9,7 +9,6 @@ coordinator is elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
@@ -29,13 +28,12 @@ from gateway.long_answers import reply_in_slices
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
-from model.log.commit_records import OffsetRow, make_offset_columns
+from model.log.commit_records import OffsetRow, OffsetRows
 from model.responses import OffsetCommitResponse, PartitionResult
 
 KEY = 28
 wire = response_schema(KEY)
 
-_NUMBER: Final = attrgetter("partition")
 _ANSWER_SLICE: Final = 500
 """Topics and partitions of a response built in one iteration, about 5 µs each."""
 
@@ -187,14 +185,15 @@ def _convert(request: Any) -> Steps[Commit]:
     topics = []
     left = SLICE
     for topic in request.topics:
-        rows = []
-        for row in topic.partitions:
-            rows.append(_decode_offset(row))
-            left -= 1
+        rows = OffsetRows()
+        for begin in range(0, len(topic.partitions), SLICE):
+            part = topic.partitions[begin : begin + SLICE]
+            rows.add(map(_decode_offset, part))
+            left -= len(part)
             if left <= 0:
                 left = SLICE
                 yield
-        topics.append(TopicOffsets(TopicName(topic.name), None, make_offset_columns(rows)))
+        topics.append(TopicOffsets(TopicName(topic.name), None, rows.columns()))
         left -= 1
         if left <= 0:
             left = SLICE

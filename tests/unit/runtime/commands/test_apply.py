@@ -114,7 +114,7 @@ PLACES = {
     "who waits for others": Place(WaitingMembers, "apply", join_classic),
     "a commit": Place(apply_module, "replay_commits", commit),
     "a commit of what exists": Place(apply_module, "replay", commit_and_more),
-    "a repeated commit": Place(apply_module, "replay_commits", commit_again),
+    "a repeated commit": Place(apply_module, "replay_offset_group", commit_again),
     "the entry of a repeated commit": Place(Writer, "append_commit", commit_again),
     "offsets of a transaction": Place(apply_module, "replay_transaction", pend),
     "a marker": Place(apply_module, "replay_transaction", end_transaction, 1),

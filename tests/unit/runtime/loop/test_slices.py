@@ -229,6 +229,20 @@ def test_work_that_rests_holds_up_no_other() -> None:
     assert loop.turn() == ["a2", "rested"]
 
 
+def test_work_that_rests_takes_no_iteration_of_others() -> None:
+    """Bug: of 5,000 works that did little and rested, one began in an iteration."""
+    loop = Loop()
+
+    def rest(name: str) -> Paced[None]:
+        loop.done.append(name)
+        yield 5
+
+    loop.run(loop.work("a", 3))
+    for number in range(5):
+        loop.run(rest(f"b{number}"))
+    assert [loop.turn() for _ in range(2)] == [["a1"], ["b0", "b1", "b2", "b3", "b4", "a2"]]
+
+
 def test_work_that_has_rested_goes_on_at_once_where_no_other_does() -> None:
     loop = Loop()
 

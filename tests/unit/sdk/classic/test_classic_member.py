@@ -595,8 +595,6 @@ async def test_what_a_callback_raises_is_seen_and_kills_nothing(stand: Stand) ->
 
 
 def test_numpy_is_loaded_for_classic_members_alone() -> None:
-    program = (
-        "import sys, muster; assert 'numpy' not in sys.modules; "
-        "muster.ClassicMember; assert 'numpy' in sys.modules"
-    )
+    before, after = "assert 'numpy' not in sys.modules", "assert 'numpy' in sys.modules"
+    program = f"import sys, muster; {before}; muster.ClassicMember; {after}"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
