@@ -40,7 +40,7 @@ from coordinator.runtime.api import Answer, Coordinator
 from coordinator.runtime.authorizer import Authorizer, Operation, ResourceType
 from coordinator.runtime.loop.slices import Slices, Steps
 from gateway.making import Making
-from gateway.pace.steady import ConnectionHeartbeats, MemberKey
+from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
 from gateway.pending import Pending, Waiting
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue

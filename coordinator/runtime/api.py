@@ -137,13 +137,13 @@ class Coordinator(Protocol):
         self,
         group_id: GroupId,
         member_id: MemberId,
-        on_news: Callable[[], None],
+        on_change: Callable[[], None],
         speaker: int = 0,
         on_dropped: Callable[[], None] = ...,
     ) -> Watch:
-        """Call ``on_news`` once, as soon as a heartbeat of this member would return a change.
+        """Call ``on_change`` once, as soon as a heartbeat of this member would return a change.
 
-        A change is a next step towards the target, or that the member is gone. ``on_news`` is
+        A change is a next step towards the target, or that the member is gone. ``on_change`` is
         called on the loop after the change is durable (in chunks for large groups), or before this
         method returns if a change is already pending. The front end then submits a heartbeat of the
         member and passes the response on. A member has one watch across all front ends. When a
@@ -186,4 +186,4 @@ class Watch(Protocol):
     """A registered watch."""
 
     def cancel(self) -> None:
-        """Remove the watch; has no effect after ``on_news`` was called."""
+        """Remove the watch; has no effect after ``on_change`` was called."""

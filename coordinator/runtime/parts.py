@@ -15,7 +15,7 @@ from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
 from coordinator.runtime.commands.command_turns import Turns
-from coordinator.runtime.commands.commit_ticket import CommitRoom
+from coordinator.runtime.commands.commit_ticket import CommitContext
 from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.group_command_runner import GroupCommands
 from coordinator.runtime.commands.group_reads import GroupReads
@@ -29,8 +29,8 @@ from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.loop.write_space import Space
 from coordinator.runtime.members.deadlines import Deadlines
-from coordinator.runtime.members.member_news import GroupNews
 from coordinator.runtime.members.member_watches import Watches
+from coordinator.runtime.members.pending_changes import PendingChanges
 from coordinator.runtime.members.timers import Timers
 from coordinator.runtime.offsets.offset_commands import OffsetCommands
 from coordinator.runtime.offsets.offset_deletion import OffsetDeletion
@@ -159,7 +159,7 @@ class Parts:
             expire=self._submit,
             is_held=self.context.is_low_on_space,
         )
-        news = GroupNews(self.context.shard_of)
+        news = PendingChanges(self.context.shard_of)
         self.watches = Watches(
             self.context.slices.beside(),
             news,
@@ -204,7 +204,7 @@ class Parts:
         self.groups = GroupCommands(
             self.context, self.apply, self.turns, self.watches, around.liveness
         )
-        self.commits = CommitRoom(self.apply, self.writer, around.clock, around.space)
+        self.commits = CommitContext(self.apply, self.writer, around.clock, around.space)
         self.reads = GroupReads(self.context)
         self.offsets = OffsetCommands(
             self.context,

@@ -241,11 +241,11 @@ class Runtime:
         self,
         group_id: GroupId,
         member_id: MemberId,
-        on_news: Callable[[], None],
+        on_change: Callable[[], None],
         speaker: int = 0,
         on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
-        return self.parts.watches.add(group_id, member_id, on_news, speaker, on_dropped)
+        return self.parts.watches.add(group_id, member_id, on_change, speaker, on_dropped)
 
     # ---------------------------------------------------------- for metrics, and for the simulator
 

@@ -9,7 +9,7 @@ from gateway.connection.answering import Answering
 from gateway.connection.arriving import Arriving
 from gateway.connection.hang_ups import has_left
 from gateway.connection.shared import Shared
-from gateway.pace.steady import ConnectionHeartbeats
+from gateway.pace.cached_heartbeat import ConnectionHeartbeats
 
 _WAITING_WEIGHT: Final = 1e-9
 

@@ -1,7 +1,8 @@
 """ConsumerGroupHeartbeat on the wire: submits, parks, or answers from the cached heartbeat.
 
 A heartbeat whose response would carry no change is parked (``gateway.heartbeats.parking``). If its
-bytes equal those of the member's last one, it is served without decoding (``gateway.pace.steady``).
+bytes equal those of the member's last one, it is served without decoding
+(``gateway.pace.cached_heartbeat``).
 ``gateway.heartbeats.member_paces`` chooses the heartbeat interval of each response.
 """
 
@@ -17,18 +18,18 @@ from gateway.api import ClientConnection, RequestContext
 from gateway.heartbeats.classic_heartbeats import ClassicHeartbeats
 from gateway.heartbeats.member_paces import MemberPaces
 from gateway.heartbeats.parking import (
+    ParkedCachedHeartbeat,
     ParkedHeartbeat,
-    ParkedSteady,
     ParkEnds,
     make_asked_again,
     reopen,
     repeats_owned,
 )
-from gateway.pace.steady import (
+from gateway.pace.cached_heartbeat import (
     HEARTBEAT_KEY,
+    CachedHeartbeat,
     ConnectionHeartbeats,
     Member,
-    Steady,
     compute_rights,
     make_start,
 )
@@ -139,13 +140,13 @@ class Heartbeats(MemberPaces):
         # If the member has moved to another connection, answer this heartbeat and learn nothing.
         if is_quiet and self._knows(context, member):
             member.heartbeat_interval_ms = answer.heartbeat_interval_ms
-            steady = None
+            cached = None
             if ticket is not None and ticket.is_valid() and context.raw:
-                steady = self._keep(context, command, member, ticket, answer)
+                cached = self._keep(context, command, member, ticket, answer)
             park_ms = self._compute_park_ms(context.client.heartbeats, member, now)
             if park_ms and context.client.is_latest(context):
                 asked = make_asked_again(command, answer)
-                parked = ParkedHeartbeat(self, context, asked, member, answer, steady)
+                parked = ParkedHeartbeat(self, context, asked, member, answer, cached)
                 context.on_abandoned(parked.drop)
                 parked.start(park_ms)
                 return
@@ -169,13 +170,13 @@ class Heartbeats(MemberPaces):
         member: Member,
         ticket: MemberTicket,
         answer: ConsumerGroupHeartbeatResponse,
-    ) -> Steady:
+    ) -> CachedHeartbeat:
         connection = context.client.heartbeats
-        connection.steady.pop(member.steady_bytes, None)
+        connection.cached.pop(member.cached_bytes, None)
         rights = compute_rights(command) if self._checks_rights else None
         body, interval_at = self._encode(answer, 0)
         may_be_parked = len(connection.members) <= 1
-        steady = Steady(
+        cached = CachedHeartbeat(
             context.version,
             make_start(len(context.raw), context.version),
             ticket,
@@ -187,38 +188,38 @@ class Heartbeats(MemberPaces):
             body=body,
             interval_at=interval_at,
         )
-        member.steady_bytes = context.raw
-        connection.steady[context.raw] = steady
+        member.cached_bytes = context.raw
+        connection.cached[context.raw] = cached
         context.client.repeats[HEARTBEAT_KEY] = self
-        return steady
+        return cached
 
     # ------------------------------------------------------------------ repeated heartbeats
 
-    def _is_at_rest(self, connection: ConnectionHeartbeats, steady: Steady) -> bool:
+    def _is_at_rest(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> bool:
         """Whether the cached response can be sent unchanged.
 
         True for a member at its resting interval whose connection has other members: it is neither
         parked nor due another interval.
         """
-        member = steady.member
+        member = cached.member
         return (
-            steady.told_ms == member.told_ms == member.heartbeat_interval_ms
+            cached.told_ms == member.told_ms == member.heartbeat_interval_ms
             and len(connection.members) > 1
         )
 
-    def _allows(self, steady: Steady) -> bool:
+    def _allows(self, cached: CachedHeartbeat) -> bool:
         """Whether the caller of a cached heartbeat is still authorized."""
-        caller = steady.caller
-        return steady.rights is None or all(
+        caller = cached.caller
+        return cached.rights is None or all(
             self._authorizer.authorize(caller.principal, caller.client_host, *right)
-            for right in steady.rights
+            for right in cached.rights
         )
 
-    def tell_steady(self, connection: ConnectionHeartbeats, steady: Steady) -> None:
+    def tell_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
         """Set the interval that is due now in a cached response."""
-        told_ms = self._tell(connection, steady.member, False, steady.is_settled)
-        if told_ms != steady.told_ms:
-            steady.tell(told_ms)
+        told_ms = self._tell(connection, cached.member, False, cached.is_settled)
+        if told_ms != cached.told_ms:
+            cached.tell(told_ms)
 
     def serve(self, client: ClientConnection, frame: bytes, now: float) -> bytes | None:
         """Answer or park a heartbeat that repeats a cached one (``gateway.api.Repeats``).
@@ -226,38 +227,38 @@ class Heartbeats(MemberPaces):
         This is the hot path of a loaded server.
         """
         connection = client.heartbeats
-        steady = connection.steady.get(frame[_RAW_AT:])
+        cached = connection.cached.get(frame[_RAW_AT:])
         if (
-            steady is None
-            or not frame.startswith(steady.start)
-            or not steady.ticket.touch(int(now * 1_000))
-            or not (steady.rights is None or self._allows(steady))
+            cached is None
+            or not frame.startswith(cached.start)
+            or not cached.ticket.touch(int(now * 1_000))
+            or not (cached.rights is None or self._allows(cached))
         ):
             return None
         correlation = frame[_CORRELATION_AT:_RAW_AT]
         park_ms = 0
-        if not self._is_at_rest(connection, steady):
-            park_ms = self._compute_steady_park_ms(connection, steady, now)
+        if not self._is_at_rest(connection, cached):
+            park_ms = self._compute_cached_park_ms(connection, cached, now)
         if client.unanswered:
             if park_ms:
-                self.tell_steady(connection, steady)
-            reopen(client, steady, correlation).reply_encoded(steady.tail[1:])
+                self.tell_cached(connection, cached)
+            reopen(client, cached, correlation).reply_encoded(cached.tail[1:])
             return b""
         if park_ms:
-            ParkedSteady(self, client, steady, correlation).start(park_ms)
+            ParkedCachedHeartbeat(self, client, cached, correlation).start(park_ms)
             return b""
-        return steady.head + correlation + steady.tail
+        return cached.head + correlation + cached.tail
 
-    def _compute_steady_park_ms(
-        self, connection: ConnectionHeartbeats, steady: Steady, now: float
+    def _compute_cached_park_ms(
+        self, connection: ConnectionHeartbeats, cached: CachedHeartbeat, now: float
     ) -> int:
         """How long to park a repeated heartbeat; at 0 its cached response is ready to be sent."""
-        member = steady.member
+        member = cached.member
         self._hear(connection, member, now)
         park_ms = self._compute_park_ms(connection, member, now)
         if not park_ms:
             member.answered_at = now
             rest_ms = self._compute_rest_ms(connection, member)
-            if member.told_ms != rest_ms or steady.told_ms != rest_ms:
-                self.tell_steady(connection, steady)
+            if member.told_ms != rest_ms or cached.told_ms != rest_ms:
+                self.tell_cached(connection, cached)
         return park_ms

@@ -8,6 +8,11 @@ from coordinator.runtime.api import Coordinator
 from gateway.heartbeats.parking import (
     SHORTEST_PARK_MS,
 )
+from gateway.pace.cached_heartbeat import (
+    ConnectionHeartbeats,
+    Member,
+    MemberKey,
+)
 from gateway.pace.pacing import (
     Pace,
     compute_gap_ms,
@@ -19,11 +24,6 @@ from gateway.pace.pacing import (
     compute_told_ms,
 )
 from gateway.pace.round_trip import RecentDelay
-from gateway.pace.steady import (
-    ConnectionHeartbeats,
-    Member,
-    MemberKey,
-)
 from gateway.settings import GatewaySettings
 from gateway.wire_clock import Clock
 
@@ -91,7 +91,7 @@ class MemberPaces:
         for key in connection.members:
             del self._connections[key]
         connection.members.clear()
-        connection.steady.clear()
+        connection.cached.clear()
 
     def compute_gap_ms(self, connection: ConnectionHeartbeats) -> int:
         """How long before its interval ends a client of the connection must be answered.

@@ -22,8 +22,13 @@ from typing import Final, Protocol
 
 from coordinator.runtime.api import Coordinator, Watch
 from gateway.api import ClientConnection, RequestContext
+from gateway.pace.cached_heartbeat import (
+    HEARTBEAT_KEY,
+    CachedHeartbeat,
+    ConnectionHeartbeats,
+    Member,
+)
 from gateway.pace.round_trip import RecentDelay
-from gateway.pace.steady import HEARTBEAT_KEY, ConnectionHeartbeats, Member, Steady
 from gateway.settings import GatewaySettings
 from gateway.wire_clock import Clock
 from model.classic_commands import ClassicHeartbeat
@@ -58,7 +63,7 @@ class Parking(Protocol):
     def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit ``command`` for a heartbeat whose park has ended, and send that answer."""
 
-    def tell_steady(self, connection: ConnectionHeartbeats, steady: Steady) -> None:
+    def tell_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
         """Set the interval that is due now in a cached response."""
 
 
@@ -85,7 +90,7 @@ class Parked:
         self._client.heartbeats.parked = self
         heartbeats, command = self._heartbeats, self._command
         watch = heartbeats.coordinator.watch(
-            command.group_id, command.member_id, self._on_news, on_dropped=self.supersede
+            command.group_id, command.member_id, self._on_change, on_dropped=self.supersede
         )
         if not self._is_done:
             self._watch = watch
@@ -113,7 +118,7 @@ class Parked:
             self.drop()
             self._guard(self._answer_as_found)
 
-    def _on_news(self) -> None:
+    def _on_change(self) -> None:
         if not self._is_done:
             self.drop()
             self._guard(self._ask_again)
@@ -142,7 +147,7 @@ class Parked:
 class ParkedHeartbeat(Parked):
     """A parked heartbeat that was decoded, with its original answer."""
 
-    __slots__ = ("_answer", "_context", "_member", "_steady")
+    __slots__ = ("_answer", "_context", "_member", "_cached")
 
     def __init__(
         self,
@@ -151,16 +156,16 @@ class ParkedHeartbeat(Parked):
         command: ConsumerGroupHeartbeat,
         member: Member,
         answer: ConsumerGroupHeartbeatResponse,
-        steady: Steady | None,
+        cached: CachedHeartbeat | None,
     ) -> None:
         super().__init__(heartbeats, context.client, command)
         self._context = context
         self._member = member
         self._answer = answer
-        self._steady = steady
+        self._cached = cached
 
     def _is_as_found(self) -> bool:
-        return self._steady is not None and self._steady.ticket.is_valid()
+        return self._cached is not None and self._cached.ticket.is_valid()
 
     def _answer_as_found(self) -> None:
         self._context.keep()
@@ -175,30 +180,34 @@ class ParkedHeartbeat(Parked):
         self._heartbeats.ask_again(self._context, self._command)
 
 
-class ParkedSteady(Parked):
+class ParkedCachedHeartbeat(Parked):
     """A parked repeat of a cached heartbeat; it is not decoded, and rarely needs a context."""
 
-    __slots__ = ("_correlation", "_steady")
+    __slots__ = ("_correlation", "_cached")
 
     def __init__(
-        self, heartbeats: Parking, client: ClientConnection, steady: Steady, correlation: bytes
+        self,
+        heartbeats: Parking,
+        client: ClientConnection,
+        cached: CachedHeartbeat,
+        correlation: bytes,
     ) -> None:
-        assert steady.command is not None
-        super().__init__(heartbeats, client, steady.command)
-        self._steady = steady
+        assert cached.command is not None
+        super().__init__(heartbeats, client, cached.command)
+        self._cached = cached
         self._correlation = correlation
 
     def _is_as_found(self) -> bool:
-        return self._steady.ticket.is_valid()
+        return self._cached.ticket.is_valid()
 
     def _answer_as_found(self) -> None:
-        self._heartbeats.tell_steady(self._client.heartbeats, self._steady)
-        self._client.send(self._steady.make_frame(self._correlation))
+        self._heartbeats.tell_cached(self._client.heartbeats, self._cached)
+        self._client.send(self._cached.make_frame(self._correlation))
 
     def _ask_again(self) -> None:
-        assert self._steady.command is not None
-        context = reopen(self._client, self._steady, self._correlation)
-        self._heartbeats.ask_again(context, self._steady.command)
+        assert self._cached.command is not None
+        context = reopen(self._client, self._cached, self._correlation)
+        self._heartbeats.ask_again(context, self._cached.command)
 
     def _fail(self, error: Exception) -> None:
         # There may be no context to answer in: close, and the client retries on a new connection.
@@ -206,10 +215,10 @@ class ParkedSteady(Parked):
         self._client.close()
 
 
-def reopen(client: ClientConnection, steady: Steady, correlation: bytes) -> RequestContext:
+def reopen(client: ClientConnection, cached: CachedHeartbeat, correlation: bytes) -> RequestContext:
     """Make a context for a repeated heartbeat and queue it behind the unanswered requests."""
-    route = _ROUTE.pack(HEARTBEAT_KEY, steady.version)
-    return client.reopen(route, correlation, steady.caller, steady.member.steady_bytes)
+    route = _ROUTE.pack(HEARTBEAT_KEY, cached.version)
+    return client.reopen(route, correlation, cached.caller, cached.member.cached_bytes)
 
 
 def make_asked_again(

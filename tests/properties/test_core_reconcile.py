@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.core.consumer.reconcile import (
-    Standing,
+    AssignmentState,
     compute_kept_standing,
-    compute_next_standing,
+    compute_next_assignment_state,
 )
 from model.errors import FencedMemberEpoch
 from model.log.records import MemberState
@@ -21,7 +21,7 @@ STATES = [MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRE
 
 @dataclass(frozen=True)
 class Case:
-    standing: Standing
+    standing: AssignmentState
     target: frozenset[int]
     target_epoch: int
     subscribed: frozenset[int]
@@ -29,8 +29,8 @@ class Case:
     owned: frozenset[int] | None
     has_subscription_changed: bool
 
-    def next(self, standing: Standing | None = None) -> Standing:
-        return compute_next_standing(
+    def next(self, standing: AssignmentState | None = None) -> AssignmentState:
+        return compute_next_assignment_state(
             standing or self.standing,
             target=self.target,
             target_epoch=self.target_epoch,
@@ -49,7 +49,7 @@ class Case:
         return held(self.standing)
 
 
-def held(standing: Standing) -> set[int]:
+def held(standing: AssignmentState) -> set[int]:
     return {*standing.assigned, *standing.pending_revocation}
 
 
@@ -64,7 +64,7 @@ def cases(draw: st.DrawFn) -> Case:
     if state is MemberState.UNREVOKED_PARTITIONS:
         pending = draw(st.frozensets(st.integers(0, 7), min_size=1))
         assigned -= pending
-    standing = Standing(
+    standing = AssignmentState(
         epoch,
         draw(st.integers(-1, epoch)),
         state,
@@ -195,7 +195,7 @@ def test_a_client_that_owns_nothing_is_moved_on(case: Case) -> None:
 @given(cases())
 @settings(max_examples=200)
 def test_an_unknown_state_is_fenced_unless_nothing_is_owned(case: Case) -> None:
-    standing = Standing(
+    standing = AssignmentState(
         case.standing.member_epoch,
         case.standing.previous_member_epoch,
         MemberState.UNKNOWN,

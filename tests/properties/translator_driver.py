@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coordinator.core.consumer.pending_changes import has_news, has_to_rejoin
+from coordinator.core.consumer.pending_changes import has_pending_change, has_to_rejoin
 from coordinator.core.state.consumer_group import ConsumerGroup
 from model.caller import INTERNAL
 from model.classic_commands import (
@@ -257,7 +257,7 @@ class TranslatorDriver(CoreDriver):
             for member in group.members():
                 if member.classic is not None:
                     has_step = has_to_rejoin(group, member)
-                    assert has_news(self.shard, G, member.member_id) == has_step
+                    assert has_pending_change(self.shard, G, member.member_id) == has_step
         assert describe_shards([self.shard]) == describe_shadow(self.shadow), "S13"
 
     @staticmethod

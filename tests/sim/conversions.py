@@ -23,7 +23,7 @@ from tests.support.shadow import Place
 Kind = Literal["upgrade", "downgrade"]
 
 
-class Standing(NamedTuple):
+class AssignmentState(NamedTuple):
     """What the target gives a member, and what it has."""
 
     target: frozenset[Place]
@@ -31,7 +31,7 @@ class Standing(NamedTuple):
     instance_id: str | None = None
 
 
-Targets = Mapping[str, Standing]
+Targets = Mapping[str, AssignmentState]
 
 BEFORE_WRITE: Final = "crash before it is written"
 BEFORE_SYNC: Final = "crash before it is durable"
@@ -159,7 +159,7 @@ def compute_targets(group: ConsumerGroup | None) -> Targets:
     if group is None or not group.classic_member_count:
         return {}
     return {
-        member.member_id: Standing(
+        member.member_id: AssignmentState(
             _places(group, member.target or ()),
             _places(group, (*member.assigned, *member.pending_revocation)),
             None if member.metadata is None else member.metadata.instance_id,

@@ -1,7 +1,7 @@
 """Does anything grow? A server under real clients of both protocols, and what is in its memory.
 
 Some clients stay: librdkafka in both protocols, Java and franz-go where they are at hand, members
-of the SDK, and raw ones whose heartbeats are parked (``load.steady``). The others come and go in
+of the SDK, and raw ones whose heartbeats are parked (``load.cached``). The others come and go in
 rounds (``load``): groups of each kind, topics, transactions, connections that reset or send a half,
 members that die, processes that are killed, sessions and calls over gRPC, watchers, scrapes. A
 round ends when all that came has gone, so that each ends at an *equal point*, and there everything

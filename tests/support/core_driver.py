@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coordinator.core.consumer.pending_changes import has_news
+from coordinator.core.consumer.pending_changes import has_pending_change
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.prepared_targets import replay_prepared_target
 from coordinator.core.state.consumer_group import ConsumerGroup
@@ -296,10 +296,10 @@ class CoreDriver:
         """Invariants of the state, and S13 by a replay of its own."""
         for group in self.shard.consumer_groups.values():
             check_group(group)
-            self._check_news(group)
+            self._check_change(group)
         assert describe_shards([self.shard]) == describe_shadow(self.shadow), "S13"
 
-    def _check_news(self, group: ConsumerGroup) -> None:
+    def _check_change(self, group: ConsumerGroup) -> None:
         """There is news for a member exactly if its next heartbeat would bring some.
 
         Less, and a session would wait for ever; more, and it would ask again and again.
@@ -315,7 +315,7 @@ class CoreDriver:
                 outcome = handle(self.shard, outcome.then, now)
             answer = outcome.response
             assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-            assert answer.news == has_news(self.shard, G, member.member_id), (
+            assert answer.news == has_pending_change(self.shard, G, member.member_id), (
                 f"{member.member_id}: {answer}"
             )
 

@@ -21,9 +21,9 @@ from coordinator.core.consumer.heartbeat_checks import (
 )
 from coordinator.core.consumer.member_metadata import compute_updated_metadata
 from coordinator.core.consumer.reconcile import (
-    Standing,
+    AssignmentState,
     compute_kept_standing,
-    compute_next_standing,
+    compute_next_assignment_state,
 )
 from coordinator.core.consumer.static_members import compute_replacement, find_member
 from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
@@ -252,10 +252,10 @@ def compute_standing_after(
     shard: Shard,
     group: ConsumerGroup,
     member: Member,
-    standing: Standing,
+    standing: AssignmentState,
     command: ReconcileMember,
-) -> Standing:
-    """``compute_next_standing`` with the group's arrays as input."""
+) -> AssignmentState:
+    """``compute_next_assignment_state`` with the group's arrays as input."""
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     topic_index, holder = group.numbers.topic_index, group.holder
     subscribes_to_all = len(subscribed) == len(group.numbers.topics)
@@ -270,7 +270,7 @@ def compute_standing_after(
     is_as_known = standing.member_epoch == command.epoch_known
     if command.owned is not None and is_as_known and tuple(member.assigned) == command.before:
         owned = group.numbers.known_numbers(command.owned)
-    return compute_next_standing(
+    return compute_next_assignment_state(
         standing,
         target=member.target or (),
         target_epoch=group.target_epoch,
@@ -288,10 +288,10 @@ def _subscribes(number: int) -> bool:
     return True
 
 
-def standing_of(group: ConsumerGroup, member: Member) -> Standing:
+def standing_of(group: ConsumerGroup, member: Member) -> AssignmentState:
     """The member's assignment state, with the assignment epoch of each partition."""
     epoch_of = group.assignment_epoch_of
-    return Standing(
+    return AssignmentState(
         member.member_epoch,
         member.previous_member_epoch,
         member.state,
@@ -301,7 +301,7 @@ def standing_of(group: ConsumerGroup, member: Member) -> Standing:
 
 
 def current_assignment_record(
-    group: ConsumerGroup, member_id: MemberId, standing: Standing
+    group: ConsumerGroup, member_id: MemberId, standing: AssignmentState
 ) -> Record:
     """The current assignment record (type 8) of a member."""
     numbers = group.numbers
@@ -318,7 +318,7 @@ def current_assignment_record(
 
 
 def _timeout_effects(
-    group: ConsumerGroup, member: Member, standing: Standing, following: Standing
+    group: ConsumerGroup, member: Member, standing: AssignmentState, following: AssignmentState
 ) -> tuple[Effect, ...]:
     """Arm the rebalance timeout when a revocation begins, cancel it when it is acknowledged.
 
@@ -347,7 +347,7 @@ def _response(
     shard: Shard,
     group: ConsumerGroup,
     member: Member,
-    after: Member | Standing,
+    after: Member | AssignmentState,
     epoch_before: int,
     *,
     assigned: tuple[int, ...] | None,

@@ -11,7 +11,7 @@ from model.ids import GroupId, MemberId
 from model.log.records import MemberState
 
 
-def has_news(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
+def has_pending_change(shard: Shard, group_id: GroupId, member_id: MemberId) -> bool:
     """Whether the response to a heartbeat would have a change, or the member is no longer one.
 
     A member that must revoke partitions has no pending change until it acknowledges that. A free

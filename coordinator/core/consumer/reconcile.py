@@ -16,7 +16,7 @@ from model.value import value
 
 
 @value
-class Standing:
+class AssignmentState:
     """A member's assignment state. Maps have partition numbers to assignment epochs (KIP-1251)."""
 
     member_epoch: int
@@ -26,8 +26,8 @@ class Standing:
     pending_revocation: Mapping[int, int]
 
 
-def compute_next_standing(
-    standing: Standing,
+def compute_next_assignment_state(
+    standing: AssignmentState,
     *,
     target: Collection[int],
     target_epoch: int,
@@ -35,7 +35,7 @@ def compute_next_standing(
     is_free: Callable[[int], bool],
     owned: Collection[int] | None,
     has_subscription_changed: bool,
-) -> Standing:
+) -> AssignmentState:
     """The next assignment state of a member; the same object if nothing changes.
 
     ``target``: the member's target assignment. ``is_subscribed``: whether the member (still)
@@ -72,12 +72,14 @@ def compute_next_standing(
     return _move_towards(standing, epoch, target, target_epoch, is_subscribed, is_free, owned=owned)
 
 
-def compute_kept_standing(standing: Standing, target_epoch: int) -> Standing:
-    """``compute_next_standing`` for a stable member whose assignment already is its target.
+def compute_kept_standing(standing: AssignmentState, target_epoch: int) -> AssignmentState:
+    """``compute_next_assignment_state`` for a stable member whose assignment already is its target.
 
     Most members of a group take this path whenever another one joins or leaves.
     """
-    return Standing(target_epoch, standing.member_epoch, MemberState.STABLE, standing.assigned, {})
+    return AssignmentState(
+        target_epoch, standing.member_epoch, MemberState.STABLE, standing.assigned, {}
+    )
 
 
 def _owns_any(owned: Collection[int] | None, revoked: Collection[int]) -> bool:
@@ -88,8 +90,8 @@ def _owns_any(owned: Collection[int] | None, revoked: Collection[int]) -> bool:
 
 
 def _revoke_unsubscribed(
-    standing: Standing, is_subscribed: Callable[[int], bool], owned: Collection[int] | None
-) -> Standing:
+    standing: AssignmentState, is_subscribed: Callable[[int], bool], owned: Collection[int] | None
+) -> AssignmentState:
     """Revoke the partitions of topics that the member no longer subscribes to, at its epoch."""
     unsubscribed = {n: e for n, e in standing.assigned.items() if not is_subscribed(n)}
     if not unsubscribed:
@@ -97,14 +99,14 @@ def _revoke_unsubscribed(
     assigned = {n: e for n, e in standing.assigned.items() if n not in unsubscribed}
     pending = {**standing.pending_revocation, **unsubscribed}
     if _owns_any(owned, pending):
-        return Standing(
+        return AssignmentState(
             standing.member_epoch,
             standing.member_epoch,
             MemberState.UNREVOKED_PARTITIONS,
             assigned,
             pending,
         )
-    return Standing(
+    return AssignmentState(
         standing.member_epoch,
         standing.member_epoch,
         standing.state,
@@ -114,7 +116,7 @@ def _revoke_unsubscribed(
 
 
 def _move_towards(
-    standing: Standing,
+    standing: AssignmentState,
     epoch: int,
     target: Collection[int],
     target_epoch: int,
@@ -122,12 +124,12 @@ def _move_towards(
     is_free: Callable[[int], bool],
     *,
     owned: Collection[int] | None,
-) -> Standing:
+) -> AssignmentState:
     wanted = {number for number in target if is_subscribed(number)}
     kept = {n: e for n, e in standing.assigned.items() if n in wanted}
     revoked = {n: e for n, e in standing.assigned.items() if n not in wanted}
     if revoked and _owns_any(owned, revoked):
-        return Standing(
+        return AssignmentState(
             epoch, standing.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked
         )
     # Partitions pending revocation by this member have no other owner: assign them again instead
@@ -141,4 +143,4 @@ def _move_towards(
         else:
             unreleased = True
     state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
-    return Standing(target_epoch, standing.member_epoch, state, kept, {})
+    return AssignmentState(target_epoch, standing.member_epoch, state, kept, {})

@@ -104,7 +104,7 @@ def compute_failed_description(
     return DescribedConsumerGroup(group_id, error, message, "", 0, 0, "", ())
 
 
-class _Standing(NamedTuple):
+class _MemberState(NamedTuple):
     """A snapshot of a member: its values are replaced when they change, never modified."""
 
     member_id: MemberId
@@ -116,8 +116,8 @@ class _Standing(NamedTuple):
     target: Sequence[int] | None
 
 
-def _get_standing(member: Member) -> _Standing:
-    return _Standing(
+def _get_standing(member: Member) -> _MemberState:
+    return _MemberState(
         member.member_id,
         member.member_epoch,
         member.state,
@@ -129,7 +129,7 @@ def _get_standing(member: Member) -> _Standing:
 
 
 def _describe_member(
-    image: TopicImage, partitions: PartitionNumbers, member: _Standing
+    image: TopicImage, partitions: PartitionNumbers, member: _MemberState
 ) -> DescribedMember:
     def name(numbers: Sequence[int]) -> tuple[NamedTopicPartitions, ...]:
         return _named(image, partitions, numbers)

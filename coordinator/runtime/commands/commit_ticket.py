@@ -21,7 +21,7 @@ from storage.codec.commit_encoder import CommitEncoder
 
 
 @dataclass(slots=True)
-class CommitRoom:
+class CommitContext:
     """What all commit tickets of a runtime share. ``is_open`` until the runtime stops."""
 
     apply: Apply
@@ -45,7 +45,7 @@ class CommitTicket:
         "_shard",
     )
 
-    def __init__(self, room: CommitRoom, shard: Shard, grant: CommitGrant) -> None:
+    def __init__(self, room: CommitContext, shard: Shard, grant: CommitGrant) -> None:
         topic = grant.topic
         self._room = room
         self._shard = shard
@@ -81,7 +81,7 @@ class CommitTicket:
 
 
 def make_commit_ticket(
-    room: CommitRoom, shard: Shard, command: OffsetCommit
+    room: CommitContext, shard: Shard, command: OffsetCommit
 ) -> CommitTicket | None:
     """A ticket for commits like this one, if the core allows them."""
     try:

@@ -33,10 +33,10 @@ def ignore_drop() -> None:
     """The ``on_dropped`` of a watch whose owner need not know."""
 
 
-class News(Protocol):
+class ChangeSource(Protocol):
     """What a watch asks before it notifies."""
 
-    def has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
+    def has_pending_change(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Whether a heartbeat of the member would return a change."""
 
     def members_in_transit(self, group_id: GroupId) -> list[MemberId]:
@@ -46,21 +46,21 @@ class News(Protocol):
 class RegisteredWatch:
     """One watch: active, cancelled, called, or dropped."""
 
-    __slots__ = ("_watches", "group_id", "member_id", "on_dropped", "on_news", "speaker")
+    __slots__ = ("_watches", "group_id", "member_id", "on_change", "on_dropped", "speaker")
 
     def __init__(
         self,
         watches: Watches,
         group_id: GroupId,
         member_id: MemberId,
-        on_news: Callable[[], None],
+        on_change: Callable[[], None],
         speaker: int,
         on_dropped: Callable[[], None],
     ) -> None:
         self._watches = watches
         self.group_id = group_id
         self.member_id = member_id
-        self.on_news = on_news
+        self.on_change = on_change
         self.speaker = speaker
         self.on_dropped = on_dropped
 
@@ -81,7 +81,7 @@ class Watches:
     def __init__(
         self,
         slices: Slices,
-        news: News,
+        news: ChangeSource,
         unsettled: Container[GroupId],
         *,
         is_busy: Callable[[], bool],
@@ -105,21 +105,21 @@ class Watches:
         self,
         group_id: GroupId,
         member_id: MemberId,
-        on_news: Callable[[], None],
+        on_change: Callable[[], None],
         speaker: int = 0,
         on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
         """Register a watch, replacing the member's older one, whose ``on_dropped`` is called.
 
-        If a change is pending, ``on_news`` is called at once.
+        If a change is pending, ``on_change`` is called at once.
         """
         self.drop(group_id, member_id)
-        watch = RegisteredWatch(self, group_id, member_id, on_news, speaker, on_dropped)
+        watch = RegisteredWatch(self, group_id, member_id, on_change, speaker, on_dropped)
         self._by_group.setdefault(group_id, {})[member_id] = watch
         # A change that is not durable yet is checked once it is.
-        if group_id not in self._unsettled and self._news.has_news(group_id, member_id):
+        if group_id not in self._unsettled and self._news.has_pending_change(group_id, member_id):
             watch.cancel()
-            on_news()
+            on_change()
         return watch
 
     def hear(self, command: object) -> None:
@@ -222,10 +222,10 @@ class Watches:
 
     def _tell(self, group_id: GroupId, member_id: MemberId) -> None:
         watch = self._by_group.get(group_id, {}).get(member_id)
-        if watch is not None and self._news.has_news(group_id, member_id):
+        if watch is not None and self._news.has_pending_change(group_id, member_id):
             self.remove(watch)
             try:
-                watch.on_news()
+                watch.on_change()
             except Exception:
                 # The other members must still be notified.
                 log.exception("telling_failed", group_id=group_id, member_id=member_id)

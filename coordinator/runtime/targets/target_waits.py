@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.target.target_assignment import TargetProblem
 from coordinator.runtime.targets.quick_targets import ALWAYS_INLINE_SIZE, compute_size
-from coordinator.runtime.targets.target_rests import TargetRests
+from coordinator.runtime.targets.rebalance_cooldowns import RebalanceCooldowns
 from model.ids import GroupId
 
 FIRST_WAIT_MS = 1_000
@@ -19,7 +19,7 @@ class TargetWaits:
     __slots__ = ("_failures", "_put_off_until_ms", "_rests")
 
     def __init__(self) -> None:
-        self._rests = TargetRests()
+        self._rests = RebalanceCooldowns()
         self._failures: dict[GroupId, int] = {}
         """Consecutive failures of each group's assignor."""
         self._put_off_until_ms: dict[GroupId, int] = {}

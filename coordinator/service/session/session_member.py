@@ -133,7 +133,7 @@ class SessionMember:
             return None
         return self._acknowledge(Acknowledgement(member_epoch, owned))
 
-    def handle_news(self) -> Ask | None:
+    def handle_change(self) -> Ask | None:
         """A change is pending: the answer to a heartbeat would carry it."""
         if self.phase is not Phase.WATCHING:
             return None

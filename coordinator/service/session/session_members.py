@@ -241,7 +241,7 @@ class SessionMembers:
     def _ask_for_changes(self) -> None:
         pending, self._pending = self._pending, []
         for member in pending:
-            self.ask(member, member.handle_news())
+            self.ask(member, member.handle_change())
 
     def _unwatch(self, key: MemberKey) -> None:
         watch = self._watches.pop(key, None)

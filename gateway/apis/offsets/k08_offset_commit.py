@@ -15,7 +15,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
-from gateway.commits.kept_commits import keep_commit
+from gateway.commits.commit_templates import keep_template
 from gateway.commits.offset_commit_wire import (
     FIRST_FLEXIBLE_VERSION,
     FIRST_TOPIC_ID_VERSION,
@@ -68,7 +68,7 @@ def handle(context: RequestContext, request: Commit) -> None:
 
     command = make_command(context, request, request.topics)
     if context.raw and context.node.allows_all:
-        keep_commit(context, request, command)
+        keep_template(context, request, command)
     context.submit(command, on_answer)
 
 

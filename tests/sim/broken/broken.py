@@ -29,12 +29,12 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 def two_owners(patch: pytest.MonkeyPatch) -> None:
     """A partition is given to a member although another holds it."""
-    compute = reconcile.compute_next_standing
+    compute = reconcile.compute_next_assignment_state
 
     def careless(*arguments: Any, **options: Any) -> Any:
         return compute(*arguments, **{**options, "is_free": lambda number: True})
 
-    patch.setattr(heartbeat, "compute_next_standing", careless)
+    patch.setattr(heartbeat, "compute_next_assignment_state", careless)
 
 
 def revocation_not_awaited(patch: pytest.MonkeyPatch) -> None:

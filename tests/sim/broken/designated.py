@@ -82,7 +82,7 @@ def epoch_before_revocation(patch: pytest.MonkeyPatch) -> None:
 
         return ahead
 
-    _wrap(patch, heartbeat, "compute_next_standing", careless)
+    _wrap(patch, heartbeat, "compute_next_assignment_state", careless)
 
 
 def stable_too_soon(patch: pytest.MonkeyPatch) -> None:

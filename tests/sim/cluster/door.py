@@ -271,10 +271,10 @@ class WireDoor:
             if self._parked.get(client) is parked:
                 self._end_parking(client, parked)
 
-        def on_news() -> None:
+        def on_change() -> None:
             self._process.call_soon(end)
 
-        parked.watch = self._runtime.watch(command.group_id, command.member_id, on_news)
+        parked.watch = self._runtime.watch(command.group_id, command.member_id, on_change)
         self._process.call_later_ms(PARK_MS, end)
 
     def _end_parking(self, client: object, parked: Parked) -> None:

@@ -150,9 +150,9 @@ class Stream:
                 self._tell("assignment", member, response)
             case sm.Watch():
                 self._unwatch()
-                on_news = partial(self._on_news, member)
+                on_change = partial(self._on_change, member)
                 self._watch = self._sessions.runtime.watch(
-                    *self._key, on_news, on_dropped=partial(self._on_dropped, member)
+                    *self._key, on_change, on_dropped=partial(self._on_dropped, member)
                 )
             case sm.Fence(error):
                 self._detach()
@@ -170,8 +170,8 @@ class Stream:
         self._detach()
         self._tell("fenced", member, FencedMemberEpoch("another connection speaks for it"))
 
-    def _on_news(self, member: SessionMember) -> None:
-        self._sessions.process.call_soon(lambda: self._ask(member, member.handle_news()))
+    def _on_change(self, member: SessionMember) -> None:
+        self._sessions.process.call_soon(lambda: self._ask(member, member.handle_change()))
 
     def _left(self, answer: Answer) -> None:
         self._tell("left", answer=answer)

@@ -59,7 +59,7 @@ def commit(consumer: Consumer) -> None:
         pass
 
 
-class Steady:
+class CachedHeartbeat:
     """Consumers that stay and merely poll, with a commit now and then, and a producer for them."""
 
     def __init__(self, bootstrap: str, count: int) -> None:

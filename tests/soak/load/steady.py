@@ -14,7 +14,7 @@ from tests.kafka.java import start_java
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.latency.matrix import JAVA
 from tests.server import MusterServer
-from tests.soak.load.consumers import Steady
+from tests.soak.load.consumers import CachedHeartbeat
 from tests.soak.load.wire import BEAT, SESSION_MS, TOPIC, connected, join_consumer
 from tests.support.wire.connection import Connection
 
@@ -30,7 +30,7 @@ async def steady_load(server: MusterServer, *, with_others: bool) -> AsyncIterat
     """Their load, until it is left. What is not at hand of other languages is named."""
     missing: list[str] = []
     async with AsyncExitStack() as stack:
-        consumers = await asyncio.to_thread(Steady, server.kafka, CONSUMERS)
+        consumers = await asyncio.to_thread(CachedHeartbeat, server.kafka, CONSUMERS)
         stack.push_async_callback(asyncio.to_thread, consumers.end)
         if with_others:
             missing += await asyncio.to_thread(_start_others, server, stack)

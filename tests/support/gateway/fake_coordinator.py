@@ -80,8 +80,8 @@ class FakeTicket:
 
 
 class FakeWatch:
-    def __init__(self, on_news: Callable[[], None], on_dropped: Callable[[], None]) -> None:
-        self.on_news = on_news
+    def __init__(self, on_change: Callable[[], None], on_dropped: Callable[[], None]) -> None:
+        self.on_change = on_change
         self.on_dropped = on_dropped
         self.is_cancelled = False
 
@@ -101,7 +101,7 @@ class FakeCoordinator:
         self.held: list[Callable[[Any], None]] | None = None
         self.tickets: list[FakeTicket] = []
         self.watches: list[FakeWatch] = []
-        self.has_news = False
+        self.has_pending_change = False
         self.answer: Callable[[Any], Any] = quiet
 
     def submit(self, command: Any, reply: Callable[[Any], None]) -> None:
@@ -119,13 +119,13 @@ class FakeCoordinator:
         self,
         group_id: str,
         member_id: str,
-        on_news: Callable[[], None],
+        on_change: Callable[[], None],
         speaker: int = 0,
         on_dropped: Callable[[], None] = lambda: None,
     ) -> FakeWatch:
-        self.watches.append(FakeWatch(on_news, on_dropped))
-        if self.has_news:
-            on_news()
+        self.watches.append(FakeWatch(on_change, on_dropped))
+        if self.has_pending_change:
+            on_change()
         return self.watches[-1]
 
     def ready(self) -> bool:
@@ -141,14 +141,14 @@ class FakeCoordinator:
                 watch.is_cancelled = True
                 watch.on_dropped()
 
-    def tell_news(self) -> None:
+    def send_change(self) -> None:
         """Change the group: invalidate tickets, and call the watch of the parked member."""
         for ticket in self.tickets:
             ticket.is_alive = False
         for watch in self.watches:
             if not watch.is_cancelled:
                 watch.is_cancelled = True
-                watch.on_news()
+                watch.on_change()
 
 
 def quiet(command: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.core.consumer.pending_changes import compute_members_in_transit, has_news
+from coordinator.core.consumer.pending_changes import compute_members_in_transit, has_pending_change
 from model.ids import GroupId, MemberId
 from model.log.records import MemberState
 from tests.support.core_driver import CoreDriver, G
@@ -114,9 +114,9 @@ def test_a_topic_that_is_gone_is_news_for_a_member_that_waits_for_partitions() -
     waiting = core.shard.consumer_groups[G].member(MemberId("b"))
     assert waiting is not None
     assert waiting.state is MemberState.UNRELEASED_PARTITIONS
-    assert not has_news(core.shard, G, MemberId("b"))
+    assert not has_pending_change(core.shard, G, MemberId("b"))
     core.create_topic("foo", 2)
-    assert has_news(core.shard, G, MemberId("b"))
+    assert has_pending_change(core.shard, G, MemberId("b"))
     core.check()
 
 
@@ -128,9 +128,9 @@ def test_what_a_topic_that_went_takes_is_news_for_who_waits_for_a_pattern() -> N
     core.adopt("a")
     core.are_targets_late = core.are_regexes_late = True
     core.join("a", ("foo", "/ba."))
-    assert not has_news(core.shard, G, MemberId("a"))
+    assert not has_pending_change(core.shard, G, MemberId("a"))
     core.create_topic("foo", 2)
-    assert has_news(core.shard, G, MemberId("a"))
+    assert has_pending_change(core.shard, G, MemberId("a"))
     core.check()
 
 

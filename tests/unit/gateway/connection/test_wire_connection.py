@@ -14,7 +14,7 @@ from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
 from gateway.codec.decoding_in_slices import SLICE as DECODED_AT_ONCE
 from gateway.codec.decoding_in_slices import SLICE_BYTES
 from gateway.codec.kio_schema import response_schema
-from gateway.commits.kept_commits import PendingCommit
+from gateway.commits.commit_templates import PendingCommit
 from model.errors import ErrorCode
 from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.gateway.wire_rig import with_settings

@@ -18,7 +18,7 @@ from coordinator.runtime.runtime import Runtime
 from gateway.apis.groups.k68_consumer_group_heartbeat import make_command
 from gateway.codec.encoding import encode
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response, make_heartbeat_decoder
-from gateway.pace.steady import Steady
+from gateway.pace.cached_heartbeat import CachedHeartbeat
 from model.caller import INTERNAL
 from model.commands import ConsumerGroupHeartbeat, CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -83,7 +83,7 @@ async def check_kept_answers(clients: list[Client], runtime: Runtime) -> int:
     """How many cached heartbeats were valid, and correct."""
     alive = 0
     for client in clients:
-        for raw, steady in client.door.connection.heartbeats.steady.items():
+        for raw, steady in client.door.connection.heartbeats.cached.items():
             if not steady.ticket.is_valid():
                 continue
             answer = await runtime.call(decode_heartbeat(raw, steady))
@@ -95,7 +95,7 @@ async def check_kept_answers(clients: list[Client], runtime: Runtime) -> int:
     return alive
 
 
-def decode_heartbeat(raw: bytes, steady: Steady) -> ConsumerGroupHeartbeat:
+def decode_heartbeat(raw: bytes, steady: CachedHeartbeat) -> ConsumerGroupHeartbeat:
     """The command of a heartbeat request of these bytes, which start with the client id."""
     body_at = 2 + int.from_bytes(raw[:2], "big") + 1
     request = make_heartbeat_decoder(steady.version, 1_000)(raw, body_at, len(raw))

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
-from gateway.heartbeats.parking import TICK_MS, Parked, ParkedHeartbeat, ParkedSteady
+from gateway.heartbeats.parking import TICK_MS, Parked, ParkedCachedHeartbeat, ParkedHeartbeat
 from model.commands import ConsumerGroupHeartbeat
 from model.errors import ErrorCode, UnknownMemberId
 from model.ids import TopicId
@@ -69,7 +69,7 @@ def test_news_ends_the_park_with_the_news(door: Door) -> None:
     coordinator.answer = lambda command: answer_of(
         command, member_epoch=6, news=True, assignment=OWNED
     )
-    coordinator.tell_news()
+    coordinator.send_change()
     [(correlation_id, answer)] = door.answers(HEARTBEAT, 1)
     assert (correlation_id, answer.member_epoch) == (77, 6)
     assert answer.assignment.topic_partitions[0].partitions == (0, 1)
@@ -81,7 +81,7 @@ def test_news_ends_the_park_with_the_news(door: Door) -> None:
 
 def test_news_that_is_there_already_is_answered_at_once(door: Door) -> None:
     coordinator = door.gateway.coordinator
-    coordinator.has_news = True
+    coordinator.has_pending_change = True
     coordinator.answer = lambda command: answer_of(command, member_epoch=6, news=True)
     door.request(HEARTBEAT, 1, 77, **beat("g", "m", 5))
     assert [answer.member_epoch for _, answer in door.answers(HEARTBEAT, 1)] == [6]
@@ -387,7 +387,7 @@ def test_answer_is_kept_only_if_nothing_happened_meanwhile() -> None:
     door.request(HEARTBEAT, 1, 1, **beat("g", "m", 5))
     coordinator.tickets[-1].is_alive = False
     coordinator.held.pop()(answer_of(coordinator.commands[-1]))
-    assert door.connection.heartbeats.steady == {}
+    assert door.connection.heartbeats.cached == {}
 
 
 def test_revoked_right_ends_the_use_of_the_kept_answer() -> None:
@@ -410,7 +410,7 @@ def test_leave_forgets_the_member(door: Door) -> None:
     [(_, answer)] = door.answers(HEARTBEAT, 1)
     assert (answer.member_epoch, answer.heartbeat_interval) == (-1, 0)
     assert door.gateway.heartbeats.members == 0
-    assert door.connection.heartbeats.steady == {}
+    assert door.connection.heartbeats.cached == {}
 
 
 def test_members_remembered_of_one_connection_are_bounded() -> None:
@@ -419,7 +419,7 @@ def test_members_remembered_of_one_connection_are_bounded() -> None:
     for number in range(35):
         door.request(HEARTBEAT, 1, number, **beat("g", f"m{number}", 5))
     assert gateway.heartbeats.members == len(door.connection.heartbeats.members) <= 10
-    assert len(door.connection.heartbeats.steady) <= 10
+    assert len(door.connection.heartbeats.cached) <= 10
     door.lose()
     assert gateway.heartbeats.members == 0
 
@@ -440,7 +440,7 @@ def test_many_parks_end_in_slices() -> None:
 
 
 @pytest.mark.parametrize("way", ["_answer_as_found", "_ask_again"])
-@pytest.mark.parametrize("kind", [ParkedHeartbeat, ParkedSteady])
+@pytest.mark.parametrize("kind", [ParkedHeartbeat, ParkedCachedHeartbeat])
 def test_a_park_that_cannot_end_keeps_no_other_from_it(
     monkeypatch: pytest.MonkeyPatch, kind: type[Parked], way: str
 ) -> None:
@@ -466,7 +466,7 @@ def test_a_park_that_cannot_end_keeps_no_other_from_it(
 
     monkeypatch.setattr(kind, way, fail)
     if way == "_ask_again":
-        gateway.coordinator.tell_news()
+        gateway.coordinator.send_change()
     gateway.clock.advance(PARK_S)
     if kind is ParkedHeartbeat:
         [(_, refused)] = doors[0].answers(HEARTBEAT, 1)

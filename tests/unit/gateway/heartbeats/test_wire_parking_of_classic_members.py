@@ -67,7 +67,7 @@ def test_news_is_told_at_once(door: Door) -> None:
     door.gateway.clock.advance(0.1)
     assert codes(door) == []
     door.gateway.coordinator.answer = lambda command: RebalanceInProgress("a step")
-    door.gateway.coordinator.tell_news()
+    door.gateway.coordinator.send_change()
     assert codes(door) == [(2, 27)]
     door.gateway.clock.advance(10)
     assert codes(door) == [], "one answer only"
@@ -276,7 +276,7 @@ def test_a_member_that_has_nothing_yet_joins_again_when_there_is_something() -> 
     door = connect()
     send_sync(door, 1, NOTHING_YET)
     door.gateway.coordinator.answer = lambda command: RebalanceInProgress("a step")
-    door.gateway.coordinator.tell_news()
+    door.gateway.coordinator.send_change()
     assert sync_codes(door) == [(1, 27)]
 
 

@@ -27,13 +27,13 @@ CHANGING = (G,)
 """Its change is not durable yet: who watches is told when it is."""
 
 
-class NewsForAll:
+class ChangeForAll:
     """Every member has a pending change; those in ``in_transit`` come first."""
 
     def __init__(self, in_transit: list[MemberId] | None = None) -> None:
         self._in_transit = in_transit or []
 
-    def has_news(self, group_id: GroupId, member_id: MemberId) -> bool:
+    def has_pending_change(self, group_id: GroupId, member_id: MemberId) -> bool:
         return True
 
     def members_in_transit(self, group_id: GroupId) -> list[MemberId]:
@@ -41,7 +41,7 @@ class NewsForAll:
 
 
 def make_watches(
-    scheduler: VirtualScheduler, news: NewsForAll, is_busy: Callable[[], bool] = lambda: False
+    scheduler: VirtualScheduler, news: ChangeForAll, is_busy: Callable[[], bool] = lambda: False
 ) -> Watches:
     """Watches of a group that is changing."""
     slices = Slices(scheduler.call_soon, scheduler.call_later_ms, scheduler.monotonic_ms)
@@ -228,7 +228,7 @@ def test_who_is_removed_is_told() -> None:
 
 def test_many_are_told_in_slices_with_turns_between_them() -> None:
     scheduler = VirtualScheduler()
-    watches = make_watches(scheduler, NewsForAll())
+    watches = make_watches(scheduler, ChangeForAll())
     calls: list[str] = []
     for number in range(2 * SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -244,7 +244,7 @@ def test_many_are_told_in_slices_with_turns_between_them() -> None:
 def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
     """Trigger: a front end submits a heartbeat at once, and watches again if nothing changed."""
     scheduler = VirtualScheduler()
-    watches = make_watches(scheduler, NewsForAll())
+    watches = make_watches(scheduler, ChangeForAll())
     calls: list[str] = []
 
     def again() -> None:
@@ -263,7 +263,7 @@ def test_who_was_told_may_watch_again_in_the_same_turn() -> None:
 def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
     """Trigger: a member joins a thousand; the one that must revoke for it is notified last."""
     scheduler = VirtualScheduler()
-    watches = make_watches(scheduler, NewsForAll([MemberId(f"m{SLICE}"), B]))
+    watches = make_watches(scheduler, ChangeForAll([MemberId(f"m{SLICE}"), B]))
     calls: list[str] = []
     for number in range(SLICE + 1):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"))
@@ -275,7 +275,7 @@ def test_who_holds_what_others_wait_for_is_told_before_all_the_others() -> None:
 def test_members_of_one_stream_are_told_one_after_another() -> None:
     """The stream then sends the members of a slice in one message, whatever their join order."""
     scheduler = VirtualScheduler()
-    watches = make_watches(scheduler, NewsForAll([B]))
+    watches = make_watches(scheduler, ChangeForAll([B]))
     calls: list[str] = []
     for number in range(SLICE + 2):
         watches.add(G, MemberId(f"m{number}"), note(calls, f"m{number}"), speaker=number % 2)
@@ -295,7 +295,7 @@ def test_while_others_are_busy_the_loop_is_not_asked_in_every_turn() -> None:
         asked += 1
         return scheduler.now_ms < 1_000
 
-    watches = make_watches(scheduler, NewsForAll(), is_busy)
+    watches = make_watches(scheduler, ChangeForAll(), is_busy)
     watches.add(G, A, note(calls, "a"))
     watches.look_at([G])
     for _ in range(1_000):

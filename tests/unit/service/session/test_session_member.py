@@ -61,7 +61,7 @@ def test_a_join_is_always_told_even_without_news() -> None:
 def test_what_the_core_does_not_wait_for_is_not_reported() -> None:
     member = member_told()
     assert member.handle_acknowledge(1, 2, OWNED) == Watch()
-    asked = member.handle_news()
+    asked = member.handle_change()
     assert isinstance(asked, Ask)
     assert (asked.heartbeat.member_epoch, asked.heartbeat.owned) == (2, OWNED)
 
@@ -77,10 +77,10 @@ def test_giving_partitions_up_is_reported_when_it_is_done_and_not_before() -> No
 
 def test_nothing_is_asked_while_an_assignment_is_unacknowledged() -> None:
     member = member_told()
-    assert member.handle_news() is None
+    assert member.handle_change() is None
     assert member.handle_acknowledge(1, 2, OWNED) == Watch()
-    member.handle_news()
-    assert member.handle_news() is None
+    member.handle_change()
+    assert member.handle_change() is None
 
 
 def test_only_the_latest_assignment_can_be_acknowledged() -> None:
@@ -88,7 +88,7 @@ def test_only_the_latest_assignment_can_be_acknowledged() -> None:
     assert member.handle_acknowledge(2, 2, ()) is None
     assert member.handle_acknowledge(0, 2, ()) is None
     member.handle_acknowledge(1, 2, OWNED)
-    member.handle_news()
+    member.handle_change()
     # It crosses with the answer: what it says of ownership is not of what is told now.
     assert member.handle_acknowledge(1, 2, LESS) is None
     assert isinstance(member.handle_answer(answer(3)), Tell)
@@ -119,7 +119,7 @@ def test_an_epoch_that_was_never_told_is_left_to_the_core() -> None:
 def test_a_join_in_between_makes_the_answer_before_it_superfluous() -> None:
     member = member_told()
     member.handle_acknowledge(1, 2, OWNED)
-    member.handle_news()
+    member.handle_change()
     again = heartbeat(2, OWNED)
     assert member.handle_join(2, again) is None
     assert member.handle_acknowledge(1, 2, LESS) is None
@@ -142,7 +142,7 @@ def test_errors_of_a_member_fence_it_and_errors_of_a_join_refuse_it() -> None:
 def test_an_error_that_passes_leaves_the_member_where_it_is() -> None:
     member = member_told()
     member.handle_acknowledge(1, 2, OWNED)
-    member.handle_news()
+    member.handle_change()
     error = CoordinatorNotAvailable()
     assert member.handle_answer(error) == Refuse(error)
     assert member.phase is Phase.TOLD

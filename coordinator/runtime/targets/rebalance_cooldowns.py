@@ -25,7 +25,7 @@ QUIET_MS = 500
 """The cooldown ends once the members have followed and none has joined for this long."""
 
 
-class _Rest(NamedTuple):
+class _Cooldown(NamedTuple):
     """When the cooldown ends at the latest, and since when the group has its epoch (monotonic)."""
 
     until_ms: int
@@ -33,19 +33,19 @@ class _Rest(NamedTuple):
     since_ms: int
 
 
-class TargetRests:
+class RebalanceCooldowns:
     """The groups in cooldown. Times are monotonic milliseconds."""
 
     __slots__ = ("_rests",)
 
     def __init__(self) -> None:
-        self._rests: dict[GroupId, _Rest] = {}
+        self._rests: dict[GroupId, _Cooldown] = {}
 
     def begin(self, problem: TargetProblem, now_ms: int) -> None:
         """Start the group's cooldown; a target for ``problem`` is installed."""
         members, partitions = problem.problem.members, problem.problem.partitions
         rest_ms = (members * COST_OF_MEMBER + partitions) // PARTITIONS_PER_REST_MS
-        self._rests[problem.group_id] = _Rest(now_ms + rest_ms, problem.group_epoch, now_ms)
+        self._rests[problem.group_id] = _Cooldown(now_ms + rest_ms, problem.group_epoch, now_ms)
 
     def forget(self, group_id: GroupId) -> None:
         """Forget a removed group."""

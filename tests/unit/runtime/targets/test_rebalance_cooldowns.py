@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.runtime.targets import quick_targets, target_rests, target_waits
+from coordinator.runtime.targets import quick_targets, rebalance_cooldowns, target_waits
 from tests.support.virtual.server import VirtualServer
 
 REST_MS = 3_000
@@ -19,10 +19,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
     for name in OWNERS:
         join(server, name)
     follow(server)
-    cost = PARTITIONS + 3 * target_rests.COST_OF_MEMBER
+    cost = PARTITIONS + 3 * rebalance_cooldowns.COST_OF_MEMBER
     monkeypatch.setattr(quick_targets, "ALWAYS_INLINE_SIZE", 1)
     monkeypatch.setattr(target_waits, "ALWAYS_INLINE_SIZE", 1)
-    monkeypatch.setattr(target_rests, "PARTITIONS_PER_REST_MS", cost / REST_MS)
+    monkeypatch.setattr(rebalance_cooldowns, "PARTITIONS_PER_REST_MS", cost / REST_MS)
     join(server, "m3")
     assert target_epoch(server) == 4
     return server
@@ -60,7 +60,7 @@ def test_who_joins_while_others_are_on_their_way_is_in_the_next_target(
 def test_the_rest_ends_when_all_have_followed_and_nobody_comes(server: VirtualServer) -> None:
     join(server, "m4")
     follow(server)
-    server.advance(target_rests.QUIET_MS)
+    server.advance(rebalance_cooldowns.QUIET_MS)
     assert target_epoch(server) == 5
 
 
@@ -69,7 +69,7 @@ def test_a_group_that_has_followed_waits_for_no_more_than_others_who_come(
 ) -> None:
     follow(server)
     join(server, "m4")
-    server.advance(target_rests.QUIET_MS)
+    server.advance(rebalance_cooldowns.QUIET_MS)
     assert target_epoch(server) == 5
 
 
@@ -77,13 +77,13 @@ def test_who_come_one_after_another_are_in_one_target(server: VirtualServer) -> 
     follow(server)
     for number in range(4, 14):
         join(server, f"m{number}")
-        server.advance(target_rests.QUIET_MS // 2)
+        server.advance(rebalance_cooldowns.QUIET_MS // 2)
         assert target_epoch(server) == 4
-    server.advance(2 * target_rests.QUIET_MS)
+    server.advance(2 * rebalance_cooldowns.QUIET_MS)
     assert target_epoch(server) == 14
 
 
 def test_who_does_not_follow_makes_nobody_wait_longer(server: VirtualServer) -> None:
     join(server, "m4")
-    server.advance(REST_MS + target_rests.QUIET_MS)
+    server.advance(REST_MS + rebalance_cooldowns.QUIET_MS)
     assert target_epoch(server) == 5

@@ -1,10 +1,10 @@
 """The cached heartbeats of a connection, which make a repeated heartbeat almost free.
 
 A repeated heartbeat differs from the last one in its correlation id only. After the first one its
-bytes, a ``MemberTicket`` and the response are cached (``Steady``); the next one with the same bytes
-touches the ticket and gets the cached response without being decoded. The ticket is taken before
-the heartbeat is submitted and must still be valid when it is answered: only then has nothing
-happened in between that the response does not reflect.
+bytes, a ``MemberTicket`` and the response are cached (``CachedHeartbeat``); the next one with the
+same bytes touches the ticket and gets the cached response without being decoded. The ticket is
+taken before the heartbeat is submitted and must still be valid when it is answered: only then has
+nothing happened in between that the response does not reflect.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class Member:
     ``answers`` counts the responses since the last change. ``heartbeat_interval_ms`` is Kafka's
     interval, as the coordinator last returned it. ``quiet`` counts the heartbeats without a change
     in the interval that ends at ``quiet_until``; more than a few come from a load generator rather
-    than a client, and are answered at once. ``steady_bytes`` is the cached heartbeat's request.
+    than a client, and are answered at once. ``cached_bytes`` is the cached heartbeat's request.
     """
 
     __slots__ = (
         "answered_at",
         "answers",
+        "cached_bytes",
         "heard_at",
         "heartbeat_interval_ms",
         "key",
         "quiet",
         "quiet_until",
-        "steady_bytes",
         "told_ms",
     )
 
@@ -65,10 +65,10 @@ class Member:
         self.heartbeat_interval_ms = 0
         self.quiet = 0
         self.quiet_until = 0.0
-        self.steady_bytes = b""
+        self.cached_bytes = b""
 
 
-class Steady:
+class CachedHeartbeat:
     """A cached heartbeat: the response to a heartbeat request of certain bytes.
 
     ``head`` and ``tail`` go around the correlation id. ``rights`` are the operations that the
@@ -136,16 +136,16 @@ class Steady:
 class ConnectionHeartbeats:
     """The members that heartbeat over one connection.
 
-    ``steady`` holds the cached heartbeats, keyed by the request's bytes from the client id on;
+    ``cached`` holds the cached heartbeats, keyed by the request's bytes from the client id on;
     ``parked`` is the parked request, ``classic`` the interval of a classic member, ``round_trip``
     the connection's round-trip estimate.
     """
 
-    __slots__ = ("_classic", "members", "parked", "round_trip", "steady")
+    __slots__ = ("_classic", "cached", "members", "parked", "round_trip")
 
     def __init__(self) -> None:
         self._classic: ClassicMemberPace | None = None
-        self.steady: dict[bytes, Steady] = {}
+        self.cached: dict[bytes, CachedHeartbeat] = {}
         self.members: dict[MemberKey, Member] = {}
         self.parked: HeldBack | None = None
         self.round_trip = RoundTrip()
@@ -162,10 +162,10 @@ class ConnectionHeartbeats:
         member = self.members.pop(key, None)
         if member is None:
             return False
-        self.steady.pop(member.steady_bytes, None)
+        self.cached.pop(member.cached_bytes, None)
         if len(self.members) == 1:
             # The remaining member may be parked now, and its cached heartbeat has no ``command``.
-            self.steady.clear()
+            self.cached.clear()
         return True
 
 

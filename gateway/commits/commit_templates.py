@@ -2,9 +2,9 @@
 
 A consumer commits the same partitions of the same topic again and again: its requests differ only
 in the correlation id and in each partition's numbers. After the first commit, the bytes around
-those numbers are kept together with a ``CommitTicket``: ``KeptCommit`` for one partition,
-``KeptCommitRows`` for many. A request with the same bytes around its numbers is not decoded, and
-its response is put together from kept bytes too.
+those numbers are kept together with a ``CommitTicket``: ``CommitTemplate`` for one partition,
+``CommitRowsTemplate`` for many. A request with the same bytes around its numbers is not decoded,
+and its response is put together from kept bytes too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RESULT: Final = struct.Struct(">i5x")
 """A partition without error, and the end of the response."""
 
 
-class KeptCommit:
+class CommitTemplate:
     """A template for commits of one partition of one topic by one caller.
 
     A frame is ``start``, the correlation id, ``head``, the numbers and ``tail``. Its response is
@@ -107,11 +107,11 @@ class KeptCommit:
         return None
 
 
-class KeptCommitRows:
+class CommitRowsTemplate:
     """A template for commits of a fixed number of partitions of one topic by one caller.
 
-    Like ``KeptCommit``, with one row per partition. For each set of partitions that repeats, the
-    record keys and the response are kept too.
+    Like ``CommitTemplate``, with one row per partition. For each set of partitions that repeats,
+    the record keys and the response are kept too.
     """
 
     __slots__ = (
@@ -140,7 +140,7 @@ class KeptCommitRows:
         self._known: dict[bytes, tuple[list[bytes], bytes, bytes]] = {}
 
     def serve(self, client: ClientConnection, frame: bytes, now: float) -> PendingCommit | None:
-        """See ``KeptCommit.serve``."""
+        """See ``CommitTemplate.serve``."""
         if (
             len(frame) != self._length
             or not frame.startswith(self._head, _HEAD_AT)
@@ -181,7 +181,7 @@ class KeptCommitRows:
         return known
 
 
-AnyKept: TypeAlias = KeptCommit | KeptCommitRows
+AnyTemplate: TypeAlias = CommitTemplate | CommitRowsTemplate
 
 
 class PendingCommit:
@@ -206,7 +206,7 @@ class PendingCommit:
         """The connection is closed; the commit is completed all the same."""
 
 
-def keep_commit(context: RequestContext, request: Commit, command: OffsetCommit) -> None:
+def keep_template(context: RequestContext, request: Commit, command: OffsetCommit) -> None:
     """Replace the connection's template by one of this commit, or by none."""
     kept = _compute_kept(context, request, command)
     if kept is not None:
@@ -217,7 +217,7 @@ def keep_commit(context: RequestContext, request: Commit, command: OffsetCommit)
 
 def _compute_kept(
     context: RequestContext, request: Commit, command: OffsetCommit
-) -> AnyKept | None:
+) -> AnyTemplate | None:
     """The template of a request being submitted; ``None`` if it is not worth keeping."""
     raw, topics = context.raw, request.topics
     if not raw or len(topics) != 1 or not _is_plain(raw, topics[0]):
@@ -228,7 +228,7 @@ def _compute_kept(
         return None
     results = tuple(PartitionResult(partition, ErrorCode.NONE) for partition in topic.partitions)
     result = TopicResult(topic.name, topic.topic_id, results)
-    kept = KeptCommit if len(results) == 1 else KeptCommitRows
+    kept = CommitTemplate if len(results) == 1 else CommitRowsTemplate
     return kept(context.version, raw, result, ticket)
 
 

@@ -18,7 +18,7 @@ from coordinator.runtime.runtime import Runtime
 from gateway.api import Repeats
 from gateway.codec.encoding import encode
 from gateway.codec.kio_schema import request_schema
-from gateway.commits.kept_commits import KeptCommitRows
+from gateway.commits.commit_templates import CommitRowsTemplate
 from model.caller import INTERNAL
 from model.commands import CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -189,7 +189,7 @@ async def test_a_commit_of_very_many_partitions_is_in_the_log_as_it_was_said(cou
         offsets = {number: (version_of_all << 32 | number, "") for number in range(count)}
         topics = commit_topics(9, "t", offsets)
         await side.ask(request_of(COMMIT, 9, version_of_all, group_id="g", topics=topics))
-    assert isinstance(side.door.connection.repeats[COMMIT], KeptCommitRows)
+    assert isinstance(side.door.connection.repeats[COMMIT], CommitRowsTemplate)
     store = side.runtime._around.store
     partition = compute_log_partition(GroupId("g"), store.partitions)
     *_, last = store.read_log(partition)
