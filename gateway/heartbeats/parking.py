@@ -147,7 +147,7 @@ class Parked:
 class ParkedHeartbeat(Parked):
     """A parked heartbeat that was decoded, with its original answer."""
 
-    __slots__ = ("_answer", "_context", "_member", "_cached")
+    __slots__ = ("_answer", "_cached", "_context", "_member")
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class ParkedHeartbeat(Parked):
 class ParkedCachedHeartbeat(Parked):
     """A parked repeat of a cached heartbeat; it is not decoded, and rarely needs a context."""
 
-    __slots__ = ("_correlation", "_cached")
+    __slots__ = ("_cached", "_correlation")
 
     def __init__(
         self,
