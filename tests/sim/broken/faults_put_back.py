@@ -40,12 +40,12 @@ def news_to_a_dead_connection(patch: pytest.MonkeyPatch) -> None:
 
     def begin_without(self: Heartbeats, *arguments: Any) -> None:
         begin(self, *arguments)
-        self._speakers = _NoSpeakers()
+        self._connections = _NoConnections()
 
     patch.setattr(Heartbeats, "__init__", begin_without)
 
 
-class _NoSpeakers(dict[Any, Any]):
+class _NoConnections(dict[Any, Any]):
     """Keeps nothing, and misses nothing."""
 
     def __setitem__(self, key: Any, value: Any) -> None:

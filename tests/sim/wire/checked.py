@@ -187,7 +187,7 @@ def _all_accepted(command: OffsetCommit) -> OffsetCommitResponse:
             TopicResult(
                 topic.name,
                 topic.topic_id,
-                tuple(PartitionResult(row.partition, ErrorCode.NONE) for row in topic.partitions),
+                tuple(PartitionResult(number, ErrorCode.NONE) for number in topic.partitions),
             )
             for topic in command.topics
         )
