@@ -20,7 +20,7 @@ from tests.sim.tables import Pair, tallied_steps
 from tests.sim.world import GROUPS, World
 from tests.support.offsets import read_group_offsets
 from tests.support.shadow import describe_shards
-from tests.support.virtual.server import quiet_logs
+from tests.support.virtual.server import quiet_logs, take_logged_failures
 from tests.written import check_writers, raise_found
 
 DELIVERED_MIN = 300
@@ -61,6 +61,7 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
         converged_ms = run_liveness_phase(world, scenario)
         check_end(world)
     check_written()
+    check_logged()
     check(world.delivered >= DELIVERED_MIN, "seed", f"only {world.delivered} messages")
     check(len(world.clients) >= MEMBERS_MIN, "seed", f"only {len(world.clients)} members")
     check(world.faults.is_enough, "seed", f"only these faults: {world.faults.happened}")
@@ -74,6 +75,12 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
         world.time.now_ms,
         converged_ms,
     )
+
+
+def check_logged() -> None:
+    """A bug in an answer is logged, and the client is left to ask again: nobody else sees it."""
+    found = take_logged_failures()
+    check(not found, "seed", f"the runtime logged {len(found)} exceptions: {found[:3]}")
 
 
 def check_written() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.runtime.topics import topic_deletion
 from tests.sim.checkers.violations import check
-from tests.sim.run import Result
+from tests.sim.run import Result, check_logged
 from tests.sim.tables import tallied_steps
 from tests.sim.wire.gateway import seeded_member_ids
 from tests.sim.wire.scenario import Scenario
@@ -42,6 +42,7 @@ def _run_seed(seed: int, verbose: bool) -> Result:
         converged_ms = run_quiet_phase(world, scenario)
         world.check_live("at the end")
         world.coordination.check_answered()
+    check_logged()
     return Result(
         seed,
         world.trace.hexdigest(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import replace
 
@@ -38,13 +39,26 @@ REBALANCE_TIMEOUT_MS = 60_000
 Assignment = dict[str, tuple[int, ...]]
 
 
+_failures: list[str] = []
+
+
 def _drop(logger: object, name: str, event: MutableMapping[str, object]) -> str:
+    if event.get("exc_info"):
+        _failures.append(f"{event.get('event')}: {sys.exc_info()[1]!r}")
     raise structlog.DropEvent
 
 
 def quiet_logs() -> None:
     """Drop the runtime's log lines: members expire by the thousand here."""
     structlog.configure(processors=[_drop], cache_logger_on_first_use=False)
+    _failures.clear()
+
+
+def take_logged_failures() -> list[str]:
+    """The exceptions that the runtime has logged since ``quiet_logs``, and survived."""
+    found = _failures.copy()
+    _failures.clear()
+    return found
 
 
 def make_topic_id(name: str, incarnation: int = 0) -> TopicId:
