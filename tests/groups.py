@@ -31,8 +31,8 @@ class Group:
 
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 4.5, ("",)),
-    Group("cost", 3.5, ("cost/",)),
+    Group("protocol", 6, ("",)),
+    Group("cost", 4, ("cost/",)),
     Group("sim", 2.5, ("sim/",)),
     Group("soak", 4, ("soak/",)),
     Group(
@@ -49,7 +49,7 @@ GROUPS = (
     ),
     Group(
         "migration",
-        5,
+        4,
         (
             "unit/translator/",
             "migration/",
@@ -58,10 +58,10 @@ GROUPS = (
         ),
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
-    Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
+    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
-        8.5,
+        8,
         (
             "interop/",
             "differential/",

@@ -92,7 +92,7 @@ def count_actions(
     """From the message to the last that is told of it; ``first`` are Joins that come before."""
     stream: Any = Stream()
     with server._on_loop():
-        door = make_services(server)["GroupService"]._door
+        door = make_services(server)["GroupService"]._services
         task = server.loop.create_task(serve_session(door, stream))
     first = first or [make_join(1)]
     for at in range(0, len(first), ACTIONS_MAX):

@@ -157,7 +157,7 @@ async def test_nobody_to_ask_means_nothing_is_deleted(server: Server) -> None:
         (["topic", "create", "here"], ExitCode.USAGE, "'here' is not NAME=PARTITIONS"),
         (["topic", "racks", "gone"], ExitCode.NOT_FOUND, "topic gone does not exist"),
         (["topic", "racks", "gone", "a"], ExitCode.NOT_FOUND, "UNKNOWN_TOPIC_OR_PARTITION"),
-        (["topic", "racks", "here", "a", "b", "c"], ExitCode.USAGE, "there are 2"),
+        (["topic", "racks", "here", "a", "b", "c"], ExitCode.USAGE, "the topic has 2"),
         (["topic", "racks", "here", "a,"], ExitCode.USAGE, "is not a list of rack names"),
         (["topic", "racks", "here", "a", "--clear"], ExitCode.USAGE, "give only one of"),
         (["topic", "racks", "here", "--file", "/gone"], ExitCode.USAGE, "cannot read /gone"),
