@@ -73,9 +73,11 @@ class OffsetRows:
 
 def make_offset_columns(rows: Iterable[OffsetRow]) -> OffsetColumns:
     """The columns of a few rows."""
-    gathered = OffsetRows()
-    gathered.add(rows)
-    return gathered.columns()
+    columns = tuple(zip(*rows, strict=True))
+    if not columns:
+        return OffsetColumns((), (), ())
+    partitions, offsets, leader_epochs, metadata = columns
+    return OffsetColumns(partitions, offsets, leader_epochs, metadata if any(metadata) else ())
 
 
 def to_ints(column: Column) -> Sequence[int]:

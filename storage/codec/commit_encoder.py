@@ -174,12 +174,20 @@ def _as_bytes(column: NDArray[np.signedinteger], width: int) -> Bytes:
 
 def encode_commit_pairs(commits: OffsetCommits) -> Iterable[tuple[bytes, bytes]]:
     """The record key and value of each row."""
-    columns, topic_id = commits.offsets, commits.topic_id
-    keys: Iterable[bytes] = columns.keys
-    if not columns.keys:
-        prefix = encode_offset_key_prefix(commits.group, commits.topic)
-        keys = [prefix + INT32.pack(partition) for partition in columns.partitions]
-    pack, timestamp, tail = _VALUE.pack, commits.commit_timestamp, _TOPIC_ID_TAG + topic_id
+    columns, topic_id, timestamp = commits.offsets, commits.topic_id, commits.commit_timestamp
+    tail = _TOPIC_ID_TAG + topic_id
+    pack = _VALUE.pack
+    prefix = encode_offset_key_prefix(commits.group, commits.topic)
+    # A commit may name very many topics with one partition each.
+    if len(columns.partitions) == 1:
+        (partition,), (offset,), (leader_epoch,), metadata, _ = columns
+        value = (
+            _encode_with_metadata(offset, leader_epoch, metadata[0], timestamp, topic_id)
+            if metadata
+            else pack(_VERSION, offset, leader_epoch, _NO_METADATA, timestamp, tail)
+        )
+        return ((prefix + INT32.pack(partition), value),)
+    keys = columns.keys or [prefix + INT32.pack(number) for number in columns.partitions]
     if not columns.metadata:
         return _encode_plain(keys, columns, timestamp, tail)
     return [

@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.server import MusterServer
 from tests.soak.figures import Gauge, Point
-from tests.soak.load.cached import steady_load
+from tests.soak.load.steady import steady_load
 from tests.soak.load.wire import LOG_PARTITIONS, PARTITIONS, SESSION_MS, TOPIC
 from tests.soak.rounds import Rounds
 from tests.soak.server import ASKED, CENSUS, COLLECTOR, LEAK

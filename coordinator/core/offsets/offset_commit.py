@@ -90,7 +90,7 @@ def handle_offset_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outco
         if topic is None
         else _commit_topic(shard, command, now, wanted, topic, check, written=written)
         for wanted, topic in resolved
-        if len(wanted.partitions) or topic is None
+        if len(wanted.offsets.partitions) or topic is None
     ]
     return Outcome(
         records=tuple(written.records),
@@ -129,7 +129,7 @@ def find_topic(shard: Shard, wanted: TopicOffsets) -> Topic | None:
 
 def has_partition(topic: Topic, wanted: TopicOffsets) -> bool:
     """Whether any of the requested partitions exists."""
-    return any(0 <= partition < topic.partitions for partition in wanted.partitions)
+    return any(0 <= partition < topic.partitions for partition in wanted.offsets.partitions)
 
 
 def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
@@ -139,7 +139,7 @@ def compute_unknown_topic_result(wanted: TopicOffsets) -> TopicResult:
         if wanted.topic_id is None
         else ErrorCode.UNKNOWN_TOPIC_ID
     )
-    results = tuple(PartitionResult(partition, error) for partition in wanted.partitions)
+    results = tuple(PartitionResult(partition, error) for partition in wanted.offsets.partitions)
     return TopicResult(wanted.name, wanted.topic_id, results)
 
 

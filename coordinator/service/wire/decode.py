@@ -290,9 +290,9 @@ def decode_offsets(
     decoded = []
     for entry in topics:
         name, topic_id = _decode_topic(entry)
-        offsets = make_offset_columns(_decode_offset(offset) for offset in entry.partitions)
-        decoded.append(TopicOffsets(name, topic_id, offsets))
-    if not any(topic.partitions for topic in decoded):
+        rows = [_decode_offset(offset) for offset in entry.partitions]
+        decoded.append(TopicOffsets(name, topic_id, make_offset_columns(rows)))
+    if not any(topic.offsets.partitions for topic in decoded):
         raise InvalidRequest("a commit must have at least one partition")
     return tuple(decoded)
 
