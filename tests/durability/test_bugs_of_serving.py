@@ -20,6 +20,7 @@ from model.commands import (
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
+from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitValue, Record
 from model.responses import OffsetFetchResponse
 from storage.codec.batch_encoding import encode_batch
@@ -162,11 +163,11 @@ def test_bug_31_a_write_of_nothing_right_after_a_load_is_answered() -> None:
 def test_bug_33_the_leader_epoch_of_a_commit_outlives_a_restart() -> None:
     """It came back as -2147483648, and the client skipped its check for truncation."""
     server = VirtualServer({"foo": 2})
-    for partition, epoch in ((0, 5), (1, None)):
+    for partition, epoch in ((0, 5), (1, -1)):
         command = server.commit_command(G, "", None, "foo", {partition: 7})
         (topic,) = command.topics
-        offsets = (replace(topic.partitions[0], leader_epoch=epoch),)
-        server.ask(replace(command, topics=(replace(topic, partitions=offsets),)))
+        offsets = make_offset_columns([(partition, 7, epoch, "")])
+        server.ask(replace(command, topics=(replace(topic, offsets=offsets),)))
     server.restart()
     answer = server.ask(server.fetch_command(G, "foo", (0, 1)))
     assert isinstance(answer, OffsetFetchResponse)
