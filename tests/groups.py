@@ -31,8 +31,8 @@ class Group:
 
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 6, ("",)),
-    Group("cost", 4, ("cost/",)),
+    Group("protocol", 5.5, ("",)),
+    Group("cost", 3.5, ("cost/",)),
     Group("sim", 2.5, ("sim/",)),
     Group("soak", 4, ("soak/",)),
     Group(
@@ -49,7 +49,7 @@ GROUPS = (
     ),
     Group(
         "migration",
-        4,
+        5,
         (
             "unit/translator/",
             "migration/",
