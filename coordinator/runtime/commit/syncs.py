@@ -111,12 +111,11 @@ class Syncs:
             self._on_failure(result)
             return
         self.is_syncing = False
-        flying = self._flying
         now_ms = self._clock.monotonic_ms()
         self._stats.flushes += 1
         self._stats.flush_seconds.add((now_ms - self._began_ms) / 1000)
         try:
-            self._store.mark_durable(flying.offsets)
+            self._store.mark_durable(self._flying.offsets)
         except Exception as failure:  # noqa: BLE001 - ends the process
             self._on_failure(failure)
             return
@@ -124,14 +123,13 @@ class Syncs:
             self._watermark_synced_ms = now_ms
             self._scheduler.run_blocking(self._store.sync_watermark, self._on_watermark_synced)
         self.durable_generation = self.generation - 1
-        # A released response may trigger a command whose response waits for this generation; that
-        # one must not join this loop.
-        waiters, flying.waiters = flying.waiters, []
+        # Nothing of it is kept until the next sync: a reply holds its connection.
+        durable, self._flying = self._flying, Generation()
         self._on_synced_first()
         self._show_durable(self.durable_generation)
-        for reply, answer in waiters:
+        for reply, answer in durable.waiters:
             _answer(reply, answer)
-        for release in flying.releases:
+        for release in durable.releases:
             try:
                 release()
             except Exception:

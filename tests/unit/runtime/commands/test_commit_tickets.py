@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from model.caller import INTERNAL
 from model.classic_commands import (
     ClassicHeartbeat,
@@ -62,6 +65,18 @@ def test_it_is_answered_once_it_is_durable() -> None:
     server.advance(1)
     assert committer.released == 1
     assert server.fetch("g", "foo", 1) == 77
+
+
+def test_nothing_of_it_is_kept_once_it_is_answered() -> None:
+    """Bug: until the next sync the last one's callbacks held connections that had gone."""
+    server, committer = standing_alone()
+    assert committer.commit(0, 1)
+    server.settle()
+    assert committer.released == 1
+    held = weakref.ref(committer)
+    del committer
+    gc.collect()
+    assert held() is None
 
 
 def test_what_was_not_answered_may_be_lost_and_what_was_is_there_after_a_crash() -> None:
