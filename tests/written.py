@@ -16,12 +16,13 @@ from coordinator.core.offsets.offset_expiry import NO_TIMESTAMP
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX
 from coordinator.runtime.commit.writer import CommitEntry, Writer
-from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, TopicName
+from model.ids import ZERO_TOPIC_ID, LogPartition
 from model.log.commit_records import OffsetCommits
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
 from storage.codec.batches import Batch, decode_batch
 from storage.codec.errors import CodecError
+from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold
 from storage.log_store import (
     LatestEntry,
@@ -119,8 +120,11 @@ def _of_commits(commits: OffsetCommits) -> Iterator[Record]:
 
 def _commits_of(entry: CommitEntry) -> OffsetCommits:
     _, offsets, timestamp, encoder, _ = entry
-    group, topic = GroupId(encoder.group), TopicName(encoder.topic)
-    return OffsetCommits(group, topic, encoder.topic_id, timestamp, offsets)
+    key = decode_key(encoder.encode_key(0))
+    _, value = decode_value(1, encoder.encode_value(0, 0, 0))
+    assert isinstance(key, OffsetCommitKey)
+    assert isinstance(value, OffsetCommitValue)
+    return OffsetCommits(key.group, key.topic, value.topic_id, timestamp, offsets)
 
 
 def _of_transaction(transaction: TransactionRecord) -> Iterator[Meant]:

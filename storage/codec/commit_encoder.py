@@ -52,14 +52,10 @@ class CommitEncoder:
         "_value_end",
         "_value_length",
         "_value_size",
-        "group",
         "size",
-        "topic",
-        "topic_id",
     )
 
     def __init__(self, group: str, topic: str, topic_id: TopicId) -> None:
-        self.group, self.topic, self.topic_id = group, topic, topic_id
         self._prefix = encode_offset_key_prefix(group, topic)
         self._tail = _TOPIC_ID_TAG + topic_id
         self._pack_value = _VALUE.pack
@@ -187,7 +183,7 @@ def encode_commit_pairs(commits: OffsetCommits) -> Iterable[tuple[bytes, bytes]]
             else pack(_VERSION, offset, leader_epoch, _NO_METADATA, timestamp, tail)
         )
         return ((prefix + INT32.pack(partition), value),)
-    keys = columns.keys or [prefix + INT32.pack(number) for number in columns.partitions]
+    keys = [prefix + INT32.pack(number) for number in columns.partitions]
     if not columns.metadata:
         return _encode_plain(keys, columns, timestamp, tail)
     return [
