@@ -11,7 +11,6 @@ from typing import assert_never
 
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, ProducerId
-from model.log.commit_records import OffsetCommits
 from model.log.records import LegacyOffsetCommitKey, OffsetCommitKey, RecordValue
 from model.log.side_records import (
     ProducerGroupKey,
@@ -36,13 +35,8 @@ def replay_offset_commit(
         shard.state.open_transactions.drop(OffsetCommitKey(key.group, key.topic, key.partition))
 
 
-def replay_commits(shard: Shard, commits: OffsetCommits) -> None:
-    """Replay many records of type 1 of one group."""
-    shard.state.offset_groups.add(commits.group)
-
-
 def replay_offset_group(shard: Shard, group_id: GroupId) -> None:
-    """Type 1, whatever its offsets: they are in the store, and read on demand."""
+    """Replay any number of records of type 1 of a group; its offsets are read from the store."""
     shard.state.offset_groups.add(group_id)
 
 

@@ -13,7 +13,6 @@ from typing import NoReturn
 
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import (
-    replay_commits,
     replay_offset_group,
     replay_producer_state,
     replay_transaction,
@@ -178,7 +177,7 @@ class Apply:
         # Offsets change no state but the set of groups that have any, and all of these are of one
         # group.
         if commits:
-            replay_commits(shard, commits[0])
+            replay_offset_group(shard, commits[0].group)
         elif records:
             replay(shard, records[0])
         else:

@@ -112,7 +112,7 @@ PLACES = {
     "the entry of the log": Place(Writer, "append", join),
     "a target": Place(replayer.Replayer, "replay", join, 1),
     "who waits for others": Place(WaitingMembers, "apply", join_classic),
-    "a commit": Place(apply_module, "replay_commits", commit),
+    "a commit": Place(apply_module, "replay_offset_group", commit),
     "a commit of what exists": Place(apply_module, "replay", commit_and_more),
     "a repeated commit": Place(apply_module, "replay_offset_group", commit_again),
     "the entry of a repeated commit": Place(Writer, "append_commit", commit_again),
