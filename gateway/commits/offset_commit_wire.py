@@ -264,9 +264,22 @@ def _convert_long(steps: Steps[Any]) -> Steps[Commit]:
 
 def _convert(request: Any) -> Steps[Commit]:
     """Convert kio's entity of a version before 8."""
+    topics = yield from convert_topics(request.topics)
+    return Commit(
+        request.group_id,
+        request.generation_id_or_member_epoch,
+        request.member_id,
+        getattr(request, "group_instance_id", None),
+        topics,
+        getattr(request, "retention_time", -1),
+    )
+
+
+def convert_topics(wanted: Sequence[Any]) -> Steps[tuple[TopicOffsets, ...]]:
+    """Convert the topics of kio's entity: of OffsetCommit by name, or of TxnOffsetCommit."""
     topics = []
     left = SLICE
-    for topic in request.topics:
+    for topic in wanted:
         rows = OffsetRows()
         for begin in range(0, len(topic.partitions), SLICE):
             part = topic.partitions[begin : begin + SLICE]
@@ -280,18 +293,7 @@ def _convert(request: Any) -> Steps[Commit]:
         if left <= 0:
             left = SLICE
             yield
-    return _make_commit(request, topics)
-
-
-def _make_commit(request: Any, topics: Sequence[TopicOffsets]) -> Commit:
-    return Commit(
-        request.group_id,
-        request.generation_id_or_member_epoch,
-        request.member_id,
-        getattr(request, "group_instance_id", None),
-        tuple(topics),
-        getattr(request, "retention_time", -1),
-    )
+    return tuple(topics)
 
 
 def _convert_partition(row: Any) -> OffsetRow:

@@ -16,8 +16,9 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, Decoder, LongDecoder, RequestContext
 from gateway.codec.decoding import decode
-from gateway.codec.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
+from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_in_slices
 from gateway.codec.kio_schema import request_type, response_schema
+from gateway.commits.offset_commit_wire import convert_topics
 from gateway.commits.refused_commits import (
     Refused,
     compute_refused_topic,
@@ -27,8 +28,7 @@ from gateway.commits.refused_commits import (
 from gateway.long_answers import reply_in_slices
 from model.commands import TopicOffsets, TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
-from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
-from model.log.commit_records import OffsetRow, OffsetRows
+from model.ids import GroupId, InstanceId, MemberId, ProducerId
 from model.responses import OffsetCommitResponse, PartitionResult
 
 KEY = 28
@@ -182,22 +182,7 @@ def make_long_decoder(version: int, elements: int) -> LongDecoder:
 
 
 def _convert(request: Any) -> Steps[Commit]:
-    topics = []
-    left = SLICE
-    for topic in request.topics:
-        rows = OffsetRows()
-        for begin in range(0, len(topic.partitions), SLICE):
-            part = topic.partitions[begin : begin + SLICE]
-            rows.add(map(_decode_offset, part))
-            left -= len(part)
-            if left <= 0:
-                left = SLICE
-                yield
-        topics.append(TopicOffsets(TopicName(topic.name), None, rows.columns()))
-        left -= 1
-        if left <= 0:
-            left = SLICE
-            yield
+    topics = yield from convert_topics(request.topics)
     return Commit(
         request.transactional_id,
         request.group_id,
@@ -206,14 +191,8 @@ def _convert(request: Any) -> Steps[Commit]:
         getattr(request, "generation_id", -1),
         getattr(request, "member_id", ""),
         getattr(request, "group_instance_id", None),
-        tuple(topics),
+        topics,
     )
-
-
-def _decode_offset(row: Any) -> OffsetRow:
-    leader_epoch = getattr(row, "committed_leader_epoch", -1)
-    metadata = row.committed_metadata or ""
-    return row.partition_index, row.committed_offset, max(leader_epoch, -1), metadata
 
 
 def _fail_rows(topic: TopicOffsets, code: ErrorCode) -> Results:
