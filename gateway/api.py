@@ -46,10 +46,11 @@ from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock
 from model.caller import Caller
-from model.classic_commands import ClassicHeartbeat, SyncGroup
-from model.commands import Command, ConsumerGroupHeartbeat
+from model.commands.classic import ClassicHeartbeat, SyncGroup
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import ErrorCode
-from model.responses import SyncGroupResponse
+from model.responses.classic import SyncGroupResponse
 
 T = TypeVar("T")
 

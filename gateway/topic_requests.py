@@ -10,7 +10,7 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import RequestContext
 from gateway.topics.topic_catalogue import PartitionKey, TopicCatalogue, TopicDataError
-from model.commands import Command
+from model.commands.command import Command
 from model.errors import ErrorCode
 from model.ids import TopicId
 from model.topics import Topic, TopicImage

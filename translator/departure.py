@@ -11,18 +11,20 @@ from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown
 from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.outcome import CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import (
+from model.commands.consumer import (
     ConsumerGroupLeave,
     Deadline,
     ExpireMember,
     LeaveGroup,
     LeavingMember,
-    Now,
 )
 from model.errors import ErrorCode, GroupError, GroupIdNotFound
 from model.ids import GroupId, InstanceId, MemberId
 from model.log.records import MemberState
-from model.responses import ConsumerGroupLeaveResponse, Done, LeaveGroupResponse, Response
+from model.now import Now
+from model.responses.classic import LeaveGroupResponse
+from model.responses.consumer import ConsumerGroupLeaveResponse
+from model.responses.response import Done, Response
 from translator.downgrade import compute_downgrade, is_to_downgrade
 
 

@@ -40,12 +40,12 @@ from coordinator.core.state.embedded_protocol import (
 from coordinator.core.state.outcome import BeginClassicSessions, Outcome, convert
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
-from model.classic_commands import JoinProtocol
-from model.commands import Now
+from model.commands.classic import JoinProtocol
 from model.configs.migration_policy import allows_downgrade
 from model.ids import MemberId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue, GroupMetadataValue
-from model.responses import Response
+from model.now import Now
+from model.responses.response import Response
 from model.value import value
 from muster.assignors import embedded
 

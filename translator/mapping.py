@@ -19,8 +19,8 @@ from coordinator.core.state.embedded_protocol import (
     decode_subscription,
     encode_assignment,
 )
-from model.classic_commands import JoinGroup
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.classic import JoinGroup
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import InconsistentGroupProtocol
 from model.ids import MemberId, TopicName
 from model.log.records import (
@@ -30,7 +30,8 @@ from model.log.records import (
     MemberState,
     TopicPartitions,
 )
-from model.responses import ConsumerGroupHeartbeatResponse, JoinGroupResponse, SyncGroupResponse
+from model.responses.classic import JoinGroupResponse, SyncGroupResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from model.topics import TopicImage
 from muster.assignors import embedded
 

@@ -22,18 +22,14 @@ from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
-from model.commands import ConvertToClassicGroup, Now
+from model.commands.groups import ConvertToClassicGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupIdNotFound, GroupMaxSizeReached, NonEmptyGroup
 from model.ids import GroupId, InstanceId, MemberId
 from model.log.records import Record
-from model.responses import (
-    ClientChange,
-    Done,
-    MigrationPlan,
-    MigrationReason,
-    PlannedMember,
-)
+from model.now import Now
+from model.responses.migration import ClientChange, MigrationPlan, MigrationReason, PlannedMember
+from model.responses.response import Done
 from translator.downgrade import compute_downgrade
 from translator.readiness import (
     Candidate,

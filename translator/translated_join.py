@@ -25,8 +25,8 @@ from coordinator.core.state.outcome import (
     Outcome,
 )
 from coordinator.core.state.shard import Shard
-from model.classic_commands import ClassicDeadline, JoinGroup
-from model.commands import Now, ReconcileMember
+from model.commands.classic import ClassicDeadline, JoinGroup
+from model.commands.consumer import ReconcileMember
 from model.errors import (
     FencedMemberEpoch,
     InconsistentGroupProtocol,
@@ -39,7 +39,9 @@ from model.log.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataValue,
 )
-from model.responses import ConsumerGroupHeartbeatResponse, JoinGroupResponse
+from model.now import Now
+from model.responses.classic import JoinGroupResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from translator.downgrade import Replacement, compute_downgrade, is_to_downgrade
 from translator.mapping import (
     compute_heartbeat,

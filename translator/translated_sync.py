@@ -14,13 +14,12 @@ from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.group_epochs import compute_target_effects
 from coordinator.core.state.outcome import ArmClassicDeadline, CancelClassicDeadline, Outcome
 from coordinator.core.state.shard import Shard
-from model.classic_commands import (
+from model.commands.classic import (
     ClassicDeadline,
     ClassicHeartbeat,
     ExpireClassicDeadline,
     SyncGroup,
 )
-from model.commands import Now
 from model.errors import (
     IllegalGeneration,
     InconsistentGroupProtocol,
@@ -29,7 +28,9 @@ from model.errors import (
 )
 from model.ids import GroupId
 from model.log.records import ClassicMemberMetadata, ClassicProtocol, MemberState
-from model.responses import ClassicHeartbeatResponse, Done
+from model.now import Now
+from model.responses.classic import ClassicHeartbeatResponse
+from model.responses.response import Done
 from translator.departure import compute_departure
 from translator.mapping import compute_sync_answer, get_protocol, get_protocol_name
 

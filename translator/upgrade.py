@@ -46,13 +46,13 @@ from coordinator.core.state.outcome import (
 )
 from coordinator.core.state.shard import Shard, SoftState
 from coordinator.core.state.steps import Steps
-from model.classic_commands import ClassicDeadline
 from model.client_assignors import (
     CLASSIC_VERSION,
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
-from model.commands import UNCHANGED, ConsumerGroupHeartbeat, Now
+from model.commands.classic import ClassicDeadline
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupIdNotFound, RebalanceInProgress
 from model.ids import GroupId, TopicName
@@ -62,7 +62,8 @@ from model.log.records import (
     Record,
 )
 from model.log.side_records import SideRecord
-from model.responses import JoinGroupResponse
+from model.now import Now
+from model.responses.classic import JoinGroupResponse
 from translator.readiness import (
     Candidate,
     MigrationRules,

@@ -38,7 +38,7 @@ from coordinator.core.target.target_assignment import (
 )
 from coordinator.core.target.target_install import handle_install_target
 from model.caller import INTERNAL
-from model.commands import Now, ReconcileMember
+from model.commands.consumer import ReconcileMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.log.records import (
@@ -48,6 +48,7 @@ from model.log.records import (
     ConsumerGroupMetadataValue,
     Record,
 )
+from model.now import Now
 from model.topics import Topic, compute_image_of
 from muster.assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
 from muster.assignors.registry import ASSIGNORS

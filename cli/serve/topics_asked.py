@@ -8,12 +8,8 @@ from collections.abc import Sequence
 from cli.errors import CommandError, ExitCode
 from cli.topic_spec import TopicSpec
 from model.caller import INTERNAL
-from model.commands import (
-    CreateTopic,
-    GrowTopic,
-    SetTopicRacks,
-    TopicCommand,
-)
+from model.commands.command import TopicCommand
+from model.commands.topics import CreateTopic, GrowTopic, SetTopicRacks
 from model.ids import TopicId, TopicName
 from model.topics import TopicImage
 

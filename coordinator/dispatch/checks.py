@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.core.state.shard import Shard
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import InvalidGroupId, InvalidRequest, UnsupportedVersion
 from model.ids import GroupId, MemberId
 

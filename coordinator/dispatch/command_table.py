@@ -37,49 +37,50 @@ from coordinator.dispatch.shard_handlers import (
     handle_sync,
     handle_transactional_commit,
 )
-from model.classic_commands import (
-    ClassicHeartbeat,
-    ExpireClassicDeadline,
-    JoinGroup,
-    SyncGroup,
-)
-from model.client_assignment_commands import InstallAssignment, PrepareAssignment
-from model.commands import (
-    AbortTransaction,
-    AllocateProducerId,
-    AlterGroupConfigs,
-    ConsumerGroupDescribe,
+from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
+from model.commands.client_assignment import InstallAssignment, PrepareAssignment
+from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
+from model.commands.consumer import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
-    ConvertToClassicGroup,
-    CreateTopic,
-    DeleteGroup,
-    DeleteOffsets,
-    DeleteTopic,
-    DeleteTopicOffsets,
-    DescribeGroupConfigs,
-    DescribeGroups,
-    EndTransaction,
     ExpireMember,
-    ExpireOffsets,
-    ExpireProducers,
-    ForgetDeletedTopic,
-    GrowTopic,
     LeaveGroup,
-    ListGroupConfigs,
-    ListGroups,
-    ListTransactions,
-    Now,
-    OffsetCommit,
-    OffsetFetch,
-    PlanMigration,
     ReconcileMember,
     RefreshAssignor,
     RefreshTopics,
+)
+from model.commands.groups import (
+    ConsumerGroupDescribe,
+    ConvertToClassicGroup,
+    DeleteGroup,
+    DescribeGroups,
+    ListGroups,
+    PlanMigration,
+)
+from model.commands.offsets import (
+    DeleteOffsets,
+    DeleteTopicOffsets,
+    ExpireOffsets,
+    OffsetCommit,
+    OffsetFetch,
+)
+from model.commands.topics import (
+    CreateTopic,
+    DeleteTopic,
+    ForgetDeletedTopic,
+    GrowTopic,
     SetTopicRacks,
+)
+from model.commands.transactions import (
+    AbortTransaction,
+    AllocateProducerId,
+    EndTransaction,
+    ExpireProducers,
+    ListTransactions,
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
+from model.now import Now
 from translator.departure import handle_expire_member, handle_leave_group
 from translator.plan import handle_convert_to_classic
 
@@ -212,4 +213,4 @@ _ROWS: Final = (
 )
 
 COMMANDS: Final[Mapping[type[Any], Row]] = dict(_ROWS)
-"""All command types: those of ``model.commands.Command``, and the runtime's own commands."""
+"""All command types: those of ``model.commands.command.Command``, and the runtime's own commands."""

@@ -14,28 +14,21 @@ from coordinator.core.subscriptions.regex_resolution import InstallRegexes
 from coordinator.core.target.target_assignment import InstallTarget
 from coordinator.core.target.target_steps import ContinueMoves
 from coordinator.dispatch.command_table import COMMANDS
-from model.classic_commands import (
-    ClassicHeartbeat,
-    ExpireClassicDeadline,
-    JoinGroup,
-    SyncGroup,
-)
-from model.client_assignment_commands import InstallAssignment, PrepareAssignment
-from model.commands import (
+from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
+from model.commands.client_assignment import InstallAssignment, PrepareAssignment
+from model.commands.consumer import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
-    ConvertToClassicGroup,
-    DeleteTopicOffsets,
     ExpireMember,
-    ExpireOffsets,
     LeaveGroup,
-    Now,
-    OffsetCommit,
     ReconcileMember,
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.groups import ConvertToClassicGroup
+from model.commands.offsets import DeleteTopicOffsets, ExpireOffsets, OffsetCommit
 from model.ids import GroupId
+from model.now import Now
 
 ShardCommand: TypeAlias = (
     ConsumerGroupHeartbeat

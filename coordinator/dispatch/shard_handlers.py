@@ -23,22 +23,13 @@ from coordinator.dispatch.checks import (
     check_member_id_size,
     check_member_request,
 )
-from model.classic_commands import (
-    ClassicHeartbeat,
-    ExpireClassicDeadline,
-    JoinGroup,
-    SyncGroup,
-)
-from model.commands import (
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
-    Now,
-    OffsetCommit,
-    ReconcileMember,
-    TxnOffsetCommit,
-)
+from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave, ReconcileMember
+from model.commands.offsets import OffsetCommit
+from model.commands.transactions import TxnOffsetCommit
 from model.errors import InvalidGroupId
 from model.ids import GroupId
+from model.now import Now
 from translator.departure import handle_leave
 from translator.translated_join import handle_join_of_classic_member, handle_reconcile_by_join_group
 from translator.translated_sync import (

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.runtime.targets.client_assignments import ClientAssignments
-from model.commands import Command, OffsetCommit
+from model.commands.command import Command
+from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId
 from model.log.commit_records import OffsetColumns
-from model.responses import Response
+from model.responses.response import Response
 from model.topics import Topic, TopicImage
 
 Answer: TypeAlias = Response | GroupError

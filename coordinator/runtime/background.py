@@ -18,7 +18,7 @@ from coordinator.runtime.offsets.transaction_timeouts import TransactionTimeouts
 from coordinator.runtime.retention.log_trimming import LogTrimming
 from coordinator.runtime.topics.topic_deletion import TopicDeletion
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
-from model.commands import Command
+from model.commands.command import Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, ProducerId, compute_log_partition
 from model.log.records import OffsetCommitKey

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any, Protocol, TypeVar
 
 from coordinator.runtime.loop.sync_pace import SyncPace
-from model.commands import Now
+from model.now import Now
 
 T = TypeVar("T")
 

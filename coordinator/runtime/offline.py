@@ -10,12 +10,13 @@ from coordinator.dispatch.handle import handle
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder
 from coordinator.runtime.loading.shard_loader import load_catalogue, load_shard, read_last_timestamp
 from model.caller import INTERNAL
-from model.commands import ConvertToClassicGroup, Now
+from model.commands.groups import ConvertToClassicGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import DOWNGRADE
 from model.ids import GroupId, LogOffset, compute_log_partition
 from model.log.side_records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
+from model.now import Now
 from storage.log_store import LogStore
 from storage.side_codec import encode_side
 

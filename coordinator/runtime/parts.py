@@ -38,7 +38,7 @@ from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.regex_schedule import Regexes
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
-from model.commands import Command
+from model.commands.command import Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
 from muster.assignors.registry import Assignors

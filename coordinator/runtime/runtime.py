@@ -34,10 +34,11 @@ from coordinator.runtime.members.member_watches import RegisteredWatch, ignore_d
 from coordinator.runtime.parts import Parts, Surroundings
 from coordinator.runtime.targets.client_assignments import ClientAssignments
 from coordinator.runtime.topics.topic_images import TopicsCallback
-from model.commands import Command, OffsetCommit
+from model.commands.command import Command
+from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, compute_log_partition
-from model.responses import Response
+from model.responses.response import Response
 from model.topics import TopicImage
 from muster.assignors.registry import ASSIGNORS, Assignors
 from storage.log_store import LogStore

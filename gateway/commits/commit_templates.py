@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from coordinator.runtime.api import CommitTicket
 from gateway.api import ClientConnection, RequestContext
 from gateway.commits.offset_commit_wire import KEY, Commit, encode_commit_response
-from model.commands import OffsetCommit, TopicOffsets
+from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode
 from model.log.commit_records import OffsetColumns
-from model.responses import PartitionResult, TopicResult
+from model.responses.offsets import PartitionResult, TopicResult
 
 ROW: Final = struct.Struct(">iqi")
 """Partition, offset and leader epoch."""

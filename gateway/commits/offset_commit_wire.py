@@ -24,10 +24,10 @@ from gateway.codec.decoding import (
 from gateway.codec.decoding_in_slices import LEAST_BYTES, SLICE, decode_in_slices
 from gateway.codec.encoding import compact_length, encode_unsigned_varint
 from gateway.codec.kio_schema import request_type
-from model.commands import COMMIT_PARTITIONS_MAX, TopicOffsets
+from model.commands.offsets import COMMIT_PARTITIONS_MAX, TopicOffsets
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
 from model.log.commit_records import OffsetColumns, OffsetRow, OffsetRows
-from model.responses import TopicResult
+from model.responses.offsets import TopicResult
 from model.topics import NAME_LENGTH_MAX
 
 KEY: Final = 8

@@ -12,10 +12,10 @@ from typing import Any
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import RequestContext
 from gateway.long_answers import LongAnswer
-from model.commands import COMMIT_PARTITIONS_MAX, TopicOffsets
+from model.commands.offsets import COMMIT_PARTITIONS_MAX, TopicOffsets
 from model.errors import ErrorCode
 from model.ids import TopicId, TopicName
-from model.responses import PartitionResult, TopicResult
+from model.responses.offsets import PartitionResult, TopicResult
 from model.topics import TopicImage
 
 

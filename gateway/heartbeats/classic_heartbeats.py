@@ -20,8 +20,8 @@ from typing import Final
 from coordinator.runtime.api import Answer
 from gateway.api import RequestContext
 from gateway.heartbeats.parking import SHORTEST_PARK_MS, Parked, Parking
-from model.classic_commands import ClassicHeartbeat, SyncGroup
-from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
+from model.commands.classic import ClassicHeartbeat, SyncGroup
+from model.responses.classic import ClassicHeartbeatResponse, SyncGroupResponse
 
 LONGEST_PARK_MS: Final = 10_000
 """Well below the request timeout of clients, 30 s."""

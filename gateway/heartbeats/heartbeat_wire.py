@@ -22,7 +22,7 @@ from gateway.codec.decoding_in_slices import LEAST_BYTES, SLICE
 from gateway.codec.encoding import encode_unsigned_varint
 from model.ids import TopicId
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
 _INT32: Final = struct.Struct(">i")
 _SUCCESS: Final = bytes(7)

@@ -35,9 +35,9 @@ from gateway.pace.cached_heartbeat import (
 )
 from gateway.settings import GatewaySettings
 from gateway.wire_clock import Clock
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import GroupError
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
 _CORRELATION_AT: Final = 8
 _RAW_AT: Final = 12

@@ -31,9 +31,9 @@ from gateway.pace.cached_heartbeat import (
 from gateway.pace.round_trip import RecentDelay
 from gateway.settings import GatewaySettings
 from gateway.wire_clock import Clock
-from model.classic_commands import ClassicHeartbeat
-from model.commands import ConsumerGroupHeartbeat
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.commands.classic import ClassicHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
 logger = logging.getLogger("muster.gateway")
 

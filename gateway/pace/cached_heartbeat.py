@@ -20,7 +20,7 @@ from gateway.pace.classic_pace import ClassicMemberPace
 from gateway.pace.round_trip import RoundTrip
 from gateway.pending import HeldBack
 from model.caller import Caller
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 
 MemberKey: TypeAlias = tuple[str, str]
 """Group id and member id."""

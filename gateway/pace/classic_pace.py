@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from model.classic_commands import ClassicHeartbeat, SyncGroup
+from model.commands.classic import ClassicHeartbeat, SyncGroup
 
 _SKIPPED: Final = 1.5
 """A gap of this many intervals discards the learned interval: the client skipped a heartbeat

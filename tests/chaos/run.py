@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import muster
 from model.caller import INTERNAL
-from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.ids import GroupId
 from muster import TopicPartition
 from muster.membership import Partitions

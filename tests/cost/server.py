@@ -16,7 +16,8 @@ from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from model.caller import INTERNAL
-from model.commands import Command, CreateTopic
+from model.commands.command import Command
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import TopicId, TopicName

@@ -17,8 +17,8 @@ from gateway.api import Api
 from gateway.apis.api_registry import APIS
 from gateway.codec.kio_schema import compute_fields, request_type
 from gateway.settings import GatewaySettings
-from model.classic_commands import PROTOCOLS_MAX
-from model.commands import COMMIT_PARTITIONS_MAX, OffsetCommit, TopicOffsets
+from model.commands.classic import PROTOCOLS_MAX
+from model.commands.offsets import COMMIT_PARTITIONS_MAX, OffsetCommit, TopicOffsets
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns

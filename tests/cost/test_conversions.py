@@ -11,7 +11,9 @@ import pytest
 
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.conversion import AT_ONCE_MAX
-from model.commands import Command, ConsumerGroupHeartbeat, ConsumerGroupLeave, PlanMigration
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.groups import PlanMigration
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import MemberId, TopicName

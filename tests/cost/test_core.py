@@ -15,28 +15,11 @@ from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import run_at_once
 from coordinator.dispatch.handle import handle
 from model.caller import INTERNAL
-from model.classic_commands import (
-    JoinGroup,
-    JoinProtocol,
-    MemberAssignment,
-    SyncGroup,
-)
-from model.commands import (
-    ConsumerGroupDescribe,
-    ConsumerGroupLeave,
-    DeleteGroup,
-    DeleteOffsets,
-    DescribeGroups,
-    LeaveGroup,
-    LeavingMember,
-    ListGroups,
-    Now,
-    OffsetFetch,
-    TopicOffsets,
-    TopicToFetch,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.classic import JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
+from model.commands.consumer import ConsumerGroupLeave, LeaveGroup, LeavingMember
+from model.commands.groups import ConsumerGroupDescribe, DeleteGroup, DescribeGroups, ListGroups
+from model.commands.offsets import DeleteOffsets, OffsetFetch, TopicOffsets, TopicToFetch
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import (
@@ -52,6 +35,7 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
+from model.now import Now
 from muster.assignors import embedded
 from tests.cost.counting import check_linear
 from tests.support.virtual.server import CALLER, VirtualServer

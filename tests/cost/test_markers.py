@@ -11,7 +11,8 @@ import pytest
 
 from coordinator.core.offsets.transactions import TRANSACTION_OFFSETS_MAX
 from gateway.apis.offsets import k27_write_txn_markers as markers
-from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from storage.rocks.rocks_opening import open_store

@@ -15,7 +15,7 @@ import pytest
 
 from coordinator.service.session.session_stream import serve_session
 from coordinator.service.settings import GrpcSettings
-from model.commands import COMMIT_PARTITIONS_MAX
+from model.commands.offsets import COMMIT_PARTITIONS_MAX
 from muster.v1 import group_pb2
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_apis import G

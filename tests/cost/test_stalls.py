@@ -10,12 +10,12 @@ import pytest
 from coordinator.core.deadlines.liveness import LOOKS_MAX
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.commands.waiting_members import SLICE
-from model.classic_commands import JoinProtocol, MemberAssignment, SyncGroup
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.classic import JoinProtocol, MemberAssignment, SyncGroup
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
-from model.responses import JoinGroupResponse, SyncGroupResponse
+from model.responses.classic import JoinGroupResponse, SyncGroupResponse
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION, G, ids
 from tests.cost.test_core import join as join_classic

@@ -10,13 +10,9 @@ from typing import Any, Final
 import pytest
 
 from coordinator.runtime.runtime import Runtime
-from model.commands import (
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
-    TopicOffsets,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns

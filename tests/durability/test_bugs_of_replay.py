@@ -8,7 +8,8 @@ from itertools import permutations
 
 import pytest
 
-from model.commands import TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, MemberId, ProducerId
 from model.log.commit_records import make_offset_columns

@@ -11,18 +11,15 @@ import pytest
 
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
-from model.commands import (
-    ConsumerGroupDescribe,
-    CreateTopic,
-    ListGroups,
-    WriteTxnMarkers,
-)
+from model.commands.groups import ConsumerGroupDescribe, ListGroups
+from model.commands.topics import CreateTopic
+from model.commands.transactions import WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitValue, Record
-from model.responses import OffsetFetchResponse
+from model.responses.offsets import OffsetFetchResponse
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import LatestEntry, StoreCorrupt, StoreStalled

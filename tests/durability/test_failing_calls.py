@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.runtime.api import Reply
 from coordinator.runtime.commit.process_end import HalfApplied
-from model.commands import ExpireMember
+from model.commands.consumer import ExpireMember
 from model.ids import GroupId, MemberId, TopicName
 from storage.log_store import StoreCorrupt, StoreFailed
 from tests.support.virtual.server import Pending, ProcessEnded, VirtualServer, error_name

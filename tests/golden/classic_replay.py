@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Reply
-from model.classic_commands import JoinGroup
-from model.commands import Command, OffsetCommit
+from model.commands.classic import JoinGroup
+from model.commands.command import Command
+from model.commands.offsets import OffsetCommit
 from model.ids import GroupId, MemberId
 from tests.golden.wire_replay import (
     HEARTBEAT,

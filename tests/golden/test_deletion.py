@@ -13,12 +13,15 @@ from coordinator.core.groups.group_deletion import handle_delete_group, handle_d
 from coordinator.core.offsets.transactions import handle_txn_offset_commit
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
-from model.commands import DeleteGroup, DeleteOffsets, Now, TopicOffsets, TxnOffsetCommit
+from model.commands.groups import DeleteGroup
+from model.commands.offsets import DeleteOffsets, TopicOffsets
+from model.commands.transactions import TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitKey, Record
-from model.responses import OffsetCommitResponse, OffsetDeleteResponse
+from model.now import Now
+from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse
 from model.topics import compute_image_of
 from storage.codec.record_codec import decode_key
 from tests.golden.kafka_log import LogInTime, decode_record, final_topics

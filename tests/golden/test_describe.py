@@ -16,10 +16,11 @@ from typing import Any
 
 from coordinator.core.groups import group_description
 from coordinator.runtime.api import Reply
-from model.commands import Command, ConsumerGroupDescribe, DescribeGroups
+from model.commands.command import Command
+from model.commands.groups import ConsumerGroupDescribe, DescribeGroups
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicId, TopicName
-from model.responses import ConsumerGroupDescribeResponse, DescribeGroupsResponse
+from model.responses.groups import ConsumerGroupDescribeResponse, DescribeGroupsResponse
 from model.topics import Topic, TopicImage
 from tests.golden.kafka_log import LogInTime, decode_uuid
 from tests.support.gateway.entity_json import entity_to_json

@@ -22,12 +22,11 @@ from gateway.apis.api_registry import APIS
 from gateway.apis.groups.k68_consumer_group_heartbeat import make_command
 from gateway.headers import Routes, skip_header
 from model.caller import INTERNAL, Caller
-from model.commands import (
+from model.commands.consumer import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     Deadline,
     ExpireMember,
-    Now,
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, GroupError
@@ -43,6 +42,7 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
+from model.now import Now
 from model.topics import TopicImage, compute_image_with
 from storage.codec.batches import Batch
 from storage.codec.record_codec import encode_key, encode_value

@@ -26,15 +26,10 @@ from gateway.codec.decoding import decode
 from gateway.codec.kio_schema import response_type
 from gateway.settings import GatewaySettings
 from model.caller import INTERNAL
-from model.commands import (
-    Command,
-    CreateTopic,
-    DeleteTopic,
-    GrowTopic,
-    OffsetCommit,
-    TopicOffsets,
-    WriteTxnMarkers,
-)
+from model.commands.command import Command
+from model.commands.offsets import OffsetCommit, TopicOffsets
+from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic
+from model.commands.transactions import WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns

@@ -11,19 +11,20 @@ from dataclasses import replace
 from coordinator.runtime.api import Answer
 from coordinator.runtime.targets.client_assignments import Offer
 from model.caller import INTERNAL
-from model.client_assignment_commands import (
+from model.client_assignors import ClientAssignor
+from model.commands.client_assignment import (
     ComputedAssignment,
     InstallAssignment,
     PrepareAssignment,
     PrepareAssignmentResponse,
 )
-from model.client_assignors import ClientAssignor
-from model.commands import GrowTopic
+from model.commands.topics import GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse, Done
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
+from model.responses.response import Done
 from tests.support.invariants import check_group
 from tests.support.members import Member, to_topics
 from tests.support.shadow import Place, describe_shards, places

@@ -19,19 +19,18 @@ from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loading.shard_loader import load_shard
-from model.classic_commands import (
+from model.commands.classic import (
     ClassicHeartbeat,
     JoinGroup,
     JoinProtocol,
     MemberAssignment,
     SyncGroup,
 )
-from model.commands import (
+from model.commands.consumer import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     LeaveGroup,
     LeavingMember,
-    Now,
 )
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
@@ -46,12 +45,9 @@ from model.errors import (
 )
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.records import TopicPartitions
-from model.responses import (
-    ClassicHeartbeatResponse,
-    ConsumerGroupHeartbeatResponse,
-    JoinGroupResponse,
-    SyncGroupResponse,
-)
+from model.now import Now
+from model.responses.classic import ClassicHeartbeatResponse, JoinGroupResponse, SyncGroupResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from muster.assignors import embedded
 from tests.scenarios.server import ScenarioServer
 from tests.support.virtual.server import CALLER, Pending

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from coordinator.core.state import consumer_group
-from model.commands import Deadline
+from model.commands.consumer import Deadline
 from tests.properties.driver_machine import DriverMachine
 from tests.support.core_driver import (
     DROPS_TOMBSTONES,

@@ -27,7 +27,6 @@ from coordinator.core.target.target_install import (
     handle_install_target,
     prepare_target,
 )
-from model.commands import Now
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.log.records import (
@@ -38,6 +37,7 @@ from model.log.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     Record,
 )
+from model.now import Now
 from model.topics import Topic, compute_image_of
 
 G = GroupId("g")

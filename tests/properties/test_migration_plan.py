@@ -16,14 +16,15 @@ from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import run_at_once
 from coordinator.dispatch.handle import handle
 from model.caller import Caller
-from model.classic_commands import JoinProtocol
-from model.commands import ConsumerGroupHeartbeat, Now
+from model.commands.classic import JoinProtocol
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.migration_policy import MIGRATION_POLICIES
 from model.errors import GroupError, GroupIdNotFound, GroupMaxSizeReached
 from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
-from model.responses import MigrationPlan
+from model.now import Now
+from model.responses.migration import MigrationPlan
 from model.topics import Topic, TopicImage, compute_image_with
 from muster.assignors import embedded
 from translator.plan import compute_migration_plan

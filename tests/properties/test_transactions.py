@@ -14,20 +14,14 @@ from hypothesis import strategies as st
 
 from coordinator.runtime.offsets.transaction_timeouts import INTERVAL_MS
 from model.caller import INTERNAL
-from model.commands import (
-    Command,
-    DeleteTopicOffsets,
-    OffsetFetch,
-    TopicOffsets,
-    TopicToFetch,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.command import Command
+from model.commands.offsets import DeleteTopicOffsets, OffsetFetch, TopicOffsets, TopicToFetch
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.responses import OffsetFetchResponse
+from model.responses.offsets import OffsetFetchResponse
 from storage.codec.record_codec import decode_key
 from storage.log.fold import PartitionFold
 from storage.side_codec import encode_producer_prefixes

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.classic_commands import ClassicDeadline
+from model.commands.classic import ClassicDeadline
 from tests.properties.driver_machine import DriverMachine
 from tests.properties.translator_driver import ANCHOR, TranslatorDriver
 

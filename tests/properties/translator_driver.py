@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from coordinator.core.consumer.pending_changes import has_pending_change, has_to_rejoin
 from coordinator.core.state.consumer_group import ConsumerGroup
 from model.caller import INTERNAL
-from model.classic_commands import (
+from model.commands.classic import (
     ClassicDeadline,
     ClassicHeartbeat,
     ExpireClassicDeadline,
@@ -21,7 +21,7 @@ from model.classic_commands import (
     JoinProtocol,
     SyncGroup,
 )
-from model.commands import LeaveGroup, LeavingMember
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.errors import (
     ErrorCode,
     FencedInstanceId,
@@ -31,13 +31,13 @@ from model.errors import (
     UnknownMemberId,
 )
 from model.ids import InstanceId, MemberId, TopicName
-from model.responses import (
+from model.responses.classic import (
     ClassicHeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
-    Response,
     SyncGroupResponse,
 )
+from model.responses.response import Response
 from muster.assignors import embedded
 from tests.support.core_driver import CALLER, CoreDriver, G
 from tests.support.invariants import check_group

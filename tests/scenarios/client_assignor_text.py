@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.client_assignment_commands import ClientAssignment, PrepareAssignmentResponse
 from model.client_assignors import ClientAssignor, ClientAssignorsKey, InstalledMetadataKey
+from model.commands.client_assignment import ClientAssignment, PrepareAssignmentResponse
 from model.log.side_records import SideRecord
 from tests.scenarios.embedded_text import format_said
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from model.caller import INTERNAL
-from model.classic_commands import (
+from model.commands.classic import (
     AssignmentFailure,
     ClassicHeartbeat,
     JoinGroup,
@@ -15,42 +15,43 @@ from model.classic_commands import (
     MemberAssignment,
     SyncGroup,
 )
-from model.client_assignment_commands import (
+from model.commands.client_assignment import (
     ComputedAssignment,
     InstallAssignment,
     PrepareAssignment,
 )
-from model.commands import (
-    UNCHANGED,
+from model.commands.command import Command
+from model.commands.configs import (
     AlterGroupConfigs,
-    Command,
     ConfigChange,
     ConfigOperation,
-    ConsumerGroupDescribe,
+    DescribeGroupConfigs,
+    ListGroupConfigs,
+)
+from model.commands.consumer import (
+    UNCHANGED,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
-    ConvertToClassicGroup,
-    CreateTopic,
-    DeleteGroup,
-    DeleteOffsets,
-    DeleteTopic,
-    DescribeGroupConfigs,
-    DescribeGroups,
-    GrowTopic,
     LeaveGroup,
     LeavingMember,
-    ListGroupConfigs,
+)
+from model.commands.groups import (
+    ConsumerGroupDescribe,
+    ConvertToClassicGroup,
+    DeleteGroup,
+    DescribeGroups,
     ListGroups,
-    ListTransactions,
+    PlanMigration,
+)
+from model.commands.offsets import (
+    DeleteOffsets,
     OffsetCommit,
     OffsetFetch,
-    PlanMigration,
-    SetTopicRacks,
     TopicOffsets,
     TopicToFetch,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
 )
+from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic, SetTopicRacks
+from model.commands.transactions import ListTransactions, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from coordinator.runtime.api import Answer
-from model.client_assignment_commands import PrepareAssignmentResponse
+from model.commands.client_assignment import PrepareAssignmentResponse
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, TopicId
 from model.log.records import (
@@ -41,31 +41,28 @@ from model.log.side_records import (
     TopicSideValue,
 )
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
-from model.responses import (
+from model.responses.classic import (
     ClassicHeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    SyncGroupResponse,
+)
+from model.responses.configs import GroupConfigsResponse, ListGroupConfigsResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.groups import (
     ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatResponse,
-    ConsumerGroupLeaveResponse,
     DescribedClassicGroup,
     DescribedConsumerGroup,
     DescribedMember,
     DescribeGroupsResponse,
-    Done,
-    GroupConfigsResponse,
-    JoinGroupResponse,
-    LeaveGroupResponse,
-    ListedTransaction,
-    ListGroupConfigsResponse,
     ListGroupsResponse,
-    ListTransactionsResponse,
-    MigrationPlan,
     NamedTopicPartitions,
-    OffsetCommitResponse,
-    OffsetDeleteResponse,
-    OffsetFetchResponse,
-    SyncGroupResponse,
-    TopicResponse,
 )
+from model.responses.migration import MigrationPlan
+from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.response import Done
+from model.responses.topics import TopicResponse
+from model.responses.transactions import ListedTransaction, ListTransactionsResponse
 from tests.scenarios.client_assignor_text import (
     format_client_assignment,
     format_local_side,

@@ -9,12 +9,12 @@ from typing import Final, Literal, NamedTuple
 
 from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.consumer_group import ConsumerGroup
-from model.classic_commands import ClassicHeartbeat, SyncGroup
+from model.commands.classic import ClassicHeartbeat, SyncGroup
 from model.configs.migration_policy import allows_downgrade, allows_upgrade
 from model.errors import ErrorCode, GroupError
 from model.ids import InstanceId
 from model.log.records import OffsetCommitKey, Record
-from model.responses import JoinGroupResponse, SyncGroupResponse
+from model.responses.classic import JoinGroupResponse, SyncGroupResponse
 from model.topics import TopicImage
 from tests.sim.checkers.classic_checkers import Change, decode_places
 from tests.sim.checkers.violations import check

@@ -6,22 +6,17 @@ from typing import Any
 
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.target.target_assignment import InstallTarget
-from model.classic_commands import (
-    ClassicHeartbeat,
-    ExpireClassicDeadline,
-    JoinGroup,
-    SyncGroup,
-)
-from model.commands import (
+from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
+from model.commands.consumer import (
     UNCHANGED,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     Deadline,
     ExpireMember,
     LeaveGroup,
-    OffsetCommit,
     RefreshTopics,
 )
+from model.commands.offsets import OffsetCommit
 from model.log.records import MemberState
 
 CLASSIC_EVENTS: dict[type, str] = {

@@ -9,7 +9,7 @@ from coordinator.core.replay.group_records import replay
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.loading.shard_loader import load_shard
 from model.caller import INTERNAL
-from model.commands import GrowTopic
+from model.commands.topics import GrowTopic
 from model.ids import GroupId, LogPartition, TopicName, compute_log_partition
 from storage.codec.errors import CodecError
 from storage.log.fold import PartitionFold

@@ -6,25 +6,23 @@ from collections.abc import Callable
 from functools import partial
 
 from model.caller import INTERNAL
-from model.classic_commands import ClassicHeartbeat, SyncGroup
-from model.commands import (
-    AlterGroupConfigs,
-    ConfigChange,
-    ConfigOperation,
-    ConsumerGroupDescribe,
+from model.commands.classic import ClassicHeartbeat, SyncGroup
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.consumer import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
-    DeleteGroup,
-    DeleteOffsets,
-    DeleteTopic,
-    GrowTopic,
     LeaveGroup,
     LeavingMember,
+)
+from model.commands.groups import ConsumerGroupDescribe, DeleteGroup
+from model.commands.offsets import (
+    DeleteOffsets,
     OffsetCommit,
     OffsetFetch,
     TopicOffsets,
     TopicToFetch,
 )
+from model.commands.topics import DeleteTopic, GrowTopic
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import GroupId, InstanceId, MemberId, TopicName

@@ -13,13 +13,10 @@ from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.runtime.api import Answer
 from coordinator.runtime.offsets.offset_reads import decode_stored_offsets
 from model.caller import INTERNAL
-from model.commands import (
-    Command,
-    ConsumerGroupHeartbeat,
-    CreateTopic,
-    ExpireMember,
-    ExpireOffsets,
-)
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat, ExpireMember
+from model.commands.offsets import ExpireOffsets
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import (

@@ -32,18 +32,14 @@ from coordinator.core.target.target_assignment import (
 from coordinator.core.target.target_install import Preparation, prepare_target
 from coordinator.dispatch.handle import ShardCommand, handle
 from model.caller import INTERNAL
-from model.commands import (
-    ConsumerGroupHeartbeat,
-    Deadline,
-    ExpireMember,
-    Now,
-    RefreshTopics,
-)
+from model.commands.consumer import ConsumerGroupHeartbeat, Deadline, ExpireMember, RefreshTopics
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, UnreleasedInstanceId
 from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicName
 from model.log.records import Record
-from model.responses import ConsumerGroupHeartbeatResponse, Response
+from model.now import Now
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
+from model.responses.response import Response
 from model.topics import Topic, TopicImage, compute_image_with, compute_image_without
 from muster.assignors.registry import ASSIGNORS
 from tests.support.invariants import check_group

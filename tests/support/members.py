@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator.core.state.consumer_member import LEAVE_EPOCH
-from model.commands import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.ids import GroupId, InstanceId, MemberId, TopicId
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.support.shadow import Place, places
 from tests.support.subscriptions import names_in, regex_in
 from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS

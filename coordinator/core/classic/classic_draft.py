@@ -29,12 +29,12 @@ from coordinator.core.state.outcome import (
     RenewClassicSessions,
     Wait,
 )
-from model.classic_commands import ClassicDeadline, JoinProtocol
-from model.commands import Now
+from model.commands.classic import ClassicDeadline, JoinProtocol
 from model.errors import GroupError, MemberRemoved
 from model.ids import GroupId, InstanceId, MemberId
 from model.log.records import Record
-from model.responses import Response
+from model.now import Now
+from model.responses.response import Response
 
 GROUP = MemberId("")
 """The member id of the deadlines of the group itself."""

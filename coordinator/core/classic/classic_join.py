@@ -30,8 +30,7 @@ from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupStat
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from coordinator.core.state.outcome import Outcome, Release, Wait
 from coordinator.core.state.shard import Shard
-from model.classic_commands import PROTOCOLS_MAX, ClassicDeadline, JoinGroup
-from model.commands import Now
+from model.commands.classic import PROTOCOLS_MAX, ClassicDeadline, JoinGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
     FencedInstanceId,
@@ -44,7 +43,8 @@ from model.errors import (
     UnknownMemberId,
 )
 from model.ids import InstanceId, MemberId
-from model.responses import JoinGroupResponse
+from model.now import Now
+from model.responses.classic import JoinGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """The session timeout of a new member during its first join phase (Kafka's constant): a client

@@ -19,11 +19,13 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.classic_states import ClassicEvent
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
-from model.commands import LeaveGroup, LeavingMember, Now
+from model.commands.classic import ClassicDeadline, ExpireClassicDeadline
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import MemberId
-from model.responses import Done, LeaveGroupResponse
+from model.now import Now
+from model.responses.classic import LeaveGroupResponse
+from model.responses.response import Done
 
 LATE_AT_ONCE_MAX: Final = 200
 """Above this number, late members are removed in an event-loop iteration of their own."""

@@ -9,7 +9,7 @@ from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
-from model.classic_commands import ClassicDeadline
+from model.commands.classic import ClassicDeadline
 from model.errors import (
     FencedInstanceId,
     IllegalGeneration,

@@ -21,11 +21,11 @@ from coordinator.core.state.classic_group import (
 )
 from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
 from coordinator.core.state.outcome import ArmClassicDeadline
-from model.classic_commands import ClassicDeadline
+from model.commands.classic import ClassicDeadline
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, RebalanceInProgress
 from model.ids import MemberId, compute_java_hash
-from model.responses import JoinedMember, JoinGroupResponse
+from model.responses.classic import JoinedMember, JoinGroupResponse
 
 LEAST_WAIT_MS = 1_000
 """The least extension of a join phase: the rebalance timeout of the members may be 0."""

@@ -20,13 +20,7 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, Ph
 from coordinator.core.state.classic_states import STEPS, ClassicEvent, Reaction
 from coordinator.core.state.outcome import Outcome, Wait
 from coordinator.core.state.shard import Shard
-from model.classic_commands import (
-    AssignmentFailure,
-    ClassicDeadline,
-    ClassicHeartbeat,
-    SyncGroup,
-)
-from model.commands import Now
+from model.commands.classic import AssignmentFailure, ClassicDeadline, ClassicHeartbeat, SyncGroup
 from model.errors import (
     AssignmentFailed,
     CoordinatorNotAvailable,
@@ -36,7 +30,8 @@ from model.errors import (
     UnknownMemberId,
 )
 from model.ids import MemberId
-from model.responses import ClassicHeartbeatResponse, SyncGroupResponse
+from model.now import Now
+from model.responses.classic import ClassicHeartbeatResponse, SyncGroupResponse
 
 
 def handle_sync_group(shard: Shard, command: SyncGroup, now: Now) -> Outcome:

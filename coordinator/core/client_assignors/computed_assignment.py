@@ -24,7 +24,13 @@ from coordinator.core.target.target_assignment import (
     compute_target_problem,
 )
 from coordinator.core.target.target_install import handle_install_target
-from model.client_assignment_commands import (
+from model.client_assignors import (
+    CLASSIC_VERSION,
+    NO_REASON,
+    InstalledMetadataKey,
+    InstalledMetadataValue,
+)
+from model.commands.client_assignment import (
     ClientAssignmentCommand,
     ComputedAssignment,
     InstallAssignment,
@@ -32,13 +38,6 @@ from model.client_assignment_commands import (
     PrepareAssignmentResponse,
     PreparedMember,
 )
-from model.client_assignors import (
-    CLASSIC_VERSION,
-    NO_REASON,
-    InstalledMetadataKey,
-    InstalledMetadataValue,
-)
-from model.commands import Now
 from model.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
@@ -47,7 +46,8 @@ from model.errors import (
     StaleMemberEpoch,
 )
 from model.log.side_records import SideRecord
-from model.responses import Done
+from model.now import Now
+from model.responses.response import Done
 from model.topics import Topic
 from muster.assignors.legality import find_legal
 

@@ -10,7 +10,6 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.client_assignment_commands import ClientAssignment
 from model.client_assignors import (
     CLASSIC_VERSION,
     ClientAssignor,
@@ -18,7 +17,8 @@ from model.client_assignors import (
     ClientAssignorsValue,
     InstalledMetadataKey,
 )
-from model.commands import UNCHANGED, ConsumerGroupHeartbeat
+from model.commands.client_assignment import ClientAssignment
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.errors import InvalidRequest
 from model.ids import GroupId
 from model.log.records import (

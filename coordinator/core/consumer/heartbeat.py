@@ -38,12 +38,7 @@ from coordinator.core.state.outcome import (
 )
 from coordinator.core.state.shard import Shard
 from coordinator.core.subscriptions.regex_changes import compute_names_after, compute_regex_change
-from model.commands import (
-    UNCHANGED,
-    ConsumerGroupHeartbeat,
-    Now,
-    ReconcileMember,
-)
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ReconcileMember
 from model.errors import UnknownMemberId
 from model.ids import GroupId, MemberId
 from model.log.records import (
@@ -56,7 +51,8 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.now import Now
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
 # --------------------------------------------------------------------------------- first step
 

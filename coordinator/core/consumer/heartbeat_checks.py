@@ -6,10 +6,7 @@ from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
 from coordinator.core.state.shard import Shard
-from model.commands import (
-    UNCHANGED,
-    ConsumerGroupHeartbeat,
-)
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,

@@ -7,11 +7,7 @@ from typing import Literal, TypeVar
 
 from coordinator.core.state.consumer_group import NOTHING_SAID
 from coordinator.core.state.consumer_member import Member
-from model.commands import (
-    UNCHANGED,
-    ConsumerGroupHeartbeat,
-    Unchanged,
-)
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, Unchanged
 from model.log.records import ConsumerGroupMemberMetadataValue
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from coordinator.core.target.target_assignment import (
     compute_preferred_of,
     is_assigned_otherwise,
 )
-from model.commands import RefreshAssignor, RefreshTopics
-from model.responses import Done
+from model.commands.consumer import RefreshAssignor, RefreshTopics
+from model.responses.response import Done
 
 
 def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:

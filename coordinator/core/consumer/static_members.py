@@ -14,7 +14,7 @@ from coordinator.core.state.consumer_member import (
     STATIC_LEAVE_EPOCH,
     Member,
 )
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import FencedInstanceId, InvalidRequest, UnknownMemberId, UnreleasedInstanceId
 from model.ids import GroupId, InstanceId, MemberId
 from model.log.records import (

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from model.caller import INTERNAL
-from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
+from model.commands.classic import ClassicDeadline, ExpireClassicDeadline
 from model.ids import GroupId, MemberId
 
 FAR_MS: Final = 60_000

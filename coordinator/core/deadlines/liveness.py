@@ -31,8 +31,8 @@ from coordinator.core.deadlines.member_liveness import (
 )
 from coordinator.core.deadlines.stalls import Stalls
 from model.caller import INTERNAL
-from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
-from model.commands import Deadline, ExpireMember
+from model.commands.classic import ClassicDeadline, ExpireClassicDeadline
+from model.commands.consumer import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
 
 CLASSIC_AGAIN_MS = 5_000

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator.core.state.outcome import ApplyGroupSettings, Outcome
-from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.configs.assignor_configs import AssignorConfigs, Weight, parse_pins, parse_weights
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.group_configs import (
@@ -35,7 +35,8 @@ from model.configs.group_configs import (
 from model.errors import InvalidConfig, InvalidRequest
 from model.ids import GroupId
 from model.log.side_records import GroupConfigsSideKey, GroupConfigsSideValue, SideRecord
-from model.responses import DescribedConfig, Done, GroupConfigsResponse
+from model.responses.configs import DescribedConfig, GroupConfigsResponse
+from model.responses.response import Done
 from muster.assignors.names import BUILT_IN_ASSIGNORS
 
 OwnConfigs = Mapping[str, str]

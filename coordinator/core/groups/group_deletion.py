@@ -16,7 +16,8 @@ from coordinator.core.state.foreign_groups import ShareGroup, StreamsGroup
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import DeleteGroup, DeleteOffsets
+from model.commands.groups import DeleteGroup
+from model.commands.offsets import DeleteOffsets
 from model.errors import (
     CoordinatorLoadInProgress,
     ErrorCode,
@@ -36,7 +37,8 @@ from model.log.streams_records import (
     StreamsGroupTargetAssignmentMetadataKey,
     StreamsGroupTopologyKey,
 )
-from model.responses import Done, OffsetDeleteResponse, PartitionResult, TopicResult
+from model.responses.offsets import OffsetDeleteResponse, PartitionResult, TopicResult
+from model.responses.response import Done
 
 
 def check_delete_group(shard: Shard, group_id: GroupId) -> None:

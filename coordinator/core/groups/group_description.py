@@ -14,7 +14,7 @@ from coordinator.core.state.shard import Shard
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from model.log.records import ConsumerGroupMemberMetadataValue, MemberState
-from model.responses import (
+from model.responses.groups import (
     DescribedClassicGroup,
     DescribedClassicMember,
     DescribedConsumerGroup,

@@ -14,20 +14,16 @@ from coordinator.core.groups.config_changes import (
 )
 from coordinator.core.state.outcome import Outcome, RefreshGroups
 from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
-from model.commands import (
-    AllocateProducerId,
-    AlterGroupConfigs,
-    ConfigCommand,
+from model.commands.command import ConfigCommand, TopicCommand
+from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
+from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
-    DescribeGroupConfigs,
     ForgetDeletedTopic,
     GrowTopic,
-    ListGroupConfigs,
-    Now,
     SetTopicRacks,
-    TopicCommand,
 )
+from model.commands.transactions import AllocateProducerId
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
     InvalidPartitions,
@@ -53,7 +49,11 @@ from model.log.side_records import (
     TopicSideKey,
     TopicSideValue,
 )
-from model.responses import Done, ListGroupConfigsResponse, ProducerIdResponse, TopicResponse
+from model.now import Now
+from model.responses.configs import ListGroupConfigsResponse
+from model.responses.response import Done
+from model.responses.topics import TopicResponse
+from model.responses.transactions import ProducerIdResponse
 from model.topics import (
     NAME_LENGTH_MAX,
     Topic,

@@ -11,7 +11,7 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
-from model.commands import OffsetCommit
+from model.commands.offsets import OffsetCommit
 from model.ids import GroupId
 from model.topics import Topic, TopicImage
 from model.value import value

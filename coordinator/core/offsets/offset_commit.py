@@ -15,10 +15,9 @@ from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.foreign_groups import ForeignGroup, ForeignMember, ShareGroup
 from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import (
+from model.commands.offsets import (
     COMMIT_PARTITIONS_MAX,
     DeleteTopicOffsets,
-    Now,
     OffsetCommit,
     TopicOffsets,
 )
@@ -35,7 +34,9 @@ from model.errors import (
 from model.ids import MemberId
 from model.log.commit_records import OffsetColumns, OffsetCommits, OffsetRow
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
-from model.responses import Done, OffsetCommitResponse, PartitionResult, TopicResult
+from model.now import Now
+from model.responses.offsets import OffsetCommitResponse, PartitionResult, TopicResult
+from model.responses.response import Done
 from model.topics import Topic
 
 NO_EPOCH = -1

@@ -23,10 +23,10 @@ from coordinator.core.groups.group_tombstones import compute_group_tombstones
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import ExpireOffsets
+from model.commands.offsets import ExpireOffsets
 from model.ids import GroupId, TopicName
 from model.log.records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue, Record
-from model.responses import Done
+from model.responses.response import Done
 from model.value import value
 
 NO_TIMESTAMP = -1

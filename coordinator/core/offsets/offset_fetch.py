@@ -5,14 +5,14 @@ from __future__ import annotations
 from coordinator.core.offsets.offset_commit import NO_EPOCH, check_foreign_member, compute_stale
 from coordinator.core.state.foreign_groups import ShareGroup
 from coordinator.core.state.shard import Shard
-from model.commands import OffsetFetch
+from model.commands.offsets import OffsetFetch
 from model.errors import (
     StaleMemberEpoch,
     UnknownMemberId,
 )
 from model.ids import ZERO_TOPIC_ID, TopicId
 from model.log.records import LegacyOffsetCommitValue, OffsetCommitValue
-from model.responses import FetchedOffset
+from model.responses.offsets import FetchedOffset
 
 
 def check_offset_fetch(shard: Shard, command: OffsetFetch) -> bool:

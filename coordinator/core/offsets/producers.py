@@ -20,7 +20,7 @@ from typing import Final
 
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import ExpireProducers, WriteTxnMarkers
+from model.commands.transactions import ExpireProducers, WriteTxnMarkers
 from model.errors import InvalidProducerEpoch, InvalidRequest, TransactionCoordinatorFenced
 from model.ids import GroupId, ProducerId
 from model.log.side_records import (
@@ -30,7 +30,7 @@ from model.log.side_records import (
     ProducerStateValue,
     SideRecord,
 )
-from model.responses import Done
+from model.responses.response import Done
 
 EPOCH_IN_TRANSACTIONS = 2
 """The transaction version from which on each transaction has its own producer epoch (KIP-890)."""

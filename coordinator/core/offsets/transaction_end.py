@@ -6,8 +6,9 @@ from coordinator.core.offsets.producers import UNKNOWN
 from coordinator.core.offsets.transactions import handle_write_txn_markers
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import EndTransaction, Now, WriteTxnMarkers
+from model.commands.transactions import EndTransaction, WriteTxnMarkers
 from model.errors import InvalidProducerEpoch, UnknownProducerId
+from model.now import Now
 
 
 def handle_end_transaction(shard: Shard, command: EndTransaction, now: Now) -> Outcome:

@@ -35,14 +35,8 @@ from coordinator.core.state.foreign_groups import ShareGroup
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands import (
-    COMMIT_PARTITIONS_MAX,
-    AbortTransaction,
-    Now,
-    TopicOffsets,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.offsets import COMMIT_PARTITIONS_MAX, TopicOffsets
+from model.commands.transactions import AbortTransaction, TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import ALL_COMMIT, NOBODY_COMMITS
 from model.errors import (
     ErrorCode,
@@ -56,14 +50,15 @@ from model.errors import (
 )
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
-from model.responses import (
-    Done,
+from model.now import Now
+from model.responses.offsets import (
     FetchedOffset,
     OffsetCommitResponse,
     OffsetFetchResponse,
     PartitionResult,
     TopicResult,
 )
+from model.responses.response import Done
 from model.topics import Topic
 
 TRANSACTION_OFFSETS_MAX: Final = COMMIT_PARTITIONS_MAX

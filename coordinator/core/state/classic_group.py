@@ -19,7 +19,7 @@ from operator import attrgetter
 
 from coordinator.core.state.classic_states import ClassicGroupState as ClassicGroupState
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
-from model.classic_commands import JoinProtocol
+from model.commands.classic import JoinProtocol
 from model.errors import UnknownServerError
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record

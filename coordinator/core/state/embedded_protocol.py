@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from model.classic_commands import JoinGroup
+from model.commands.classic import JoinGroup
 from model.errors import InvalidRequest
 from model.ids import TopicName
 from muster.assignors import embedded

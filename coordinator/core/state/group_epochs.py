@@ -8,7 +8,6 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.metadata_hash import compute_metadata_hash
 from coordinator.core.state.outcome import ComputeTarget, Effect
 from coordinator.core.state.shard import Shard
-from model.commands import Now
 from model.errors import UnknownServerError
 from model.ids import GroupId, TopicName
 from model.log.records import (
@@ -17,6 +16,7 @@ from model.log.records import (
     ConsumerGroupPartitionMetadataKey,
     Record,
 )
+from model.now import Now
 
 LAST_EPOCH = (1 << 31) - 1
 

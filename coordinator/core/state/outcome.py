@@ -10,8 +10,8 @@ from coordinator.core.state.classic_group import ClassicGroup, Phase
 from coordinator.core.state.conversion import Converted
 from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.core.state.steps import Steps, run_at_once
-from model.classic_commands import ClassicDeadline
-from model.commands import ReconcileMember
+from model.commands.classic import ClassicDeadline
+from model.commands.consumer import ReconcileMember
 from model.configs.assignor_configs import AssignorConfigs
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
@@ -19,7 +19,7 @@ from model.log.commit_records import OffsetCommits
 from model.log.records import Record
 from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionRecord
-from model.responses import Response
+from model.responses.response import Response
 from model.value import value
 
 

@@ -25,7 +25,7 @@ from model.log.records import (
     ConsumerGroupRegularExpressionValue,
     Record,
 )
-from model.responses import Done
+from model.responses.response import Done
 from model.topics import TopicImage
 
 

@@ -30,7 +30,6 @@ from coordinator.core.target.target_assignment import (
     give_slots,
     is_subscribed_by_all,
 )
-from model.commands import Now
 from model.ids import MemberId, TopicName
 from model.log.records import (
     ConsumerGroupTargetAssignmentMemberKey,
@@ -40,7 +39,8 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
-from model.responses import Done
+from model.now import Now
+from model.responses.response import Done
 
 SlotsAt: TypeAlias = Callable[[Indexes | slice], Slots]
 

@@ -8,7 +8,7 @@ from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import InstallTarget, TargetProblem
 from model.ids import GroupId
-from model.responses import Done
+from model.responses.response import Done
 from model.value import value
 from muster.assignors.legality import find_legal
 

@@ -20,15 +20,13 @@ from coordinator.core.state.shard import Shard
 from coordinator.runtime.loading.shard_loader import load_shard
 from coordinator.runtime.loop.slices import run_at_once
 from coordinator.runtime.offsets.offset_reads import read_offsets
-from model.commands import ConsumerGroupDescribe, DescribeGroups, OffsetFetch
+from model.commands.groups import ConsumerGroupDescribe, DescribeGroups
+from model.commands.offsets import OffsetFetch
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import ZERO_TOPIC_ID, GroupId, LogOffset, LogPartition, TopicId, TopicName
 from model.log.records import OffsetCommitKey, OffsetCommitValue, RecordType
-from model.responses import (
-    ConsumerGroupDescribeResponse,
-    DescribeGroupsResponse,
-    OffsetFetchResponse,
-)
+from model.responses.groups import ConsumerGroupDescribeResponse, DescribeGroupsResponse
+from model.responses.offsets import OffsetFetchResponse
 from model.topics import Topic, TopicImage
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log.group_history import GroupHistory

@@ -37,7 +37,8 @@ from coordinator.runtime.as_of.history_worker import (
 )
 from model.as_of import AsOf, AsOfTimestamp
 from model.caller import INTERNAL
-from model.commands import DescribeGroups, OffsetFetch
+from model.commands.groups import DescribeGroups
+from model.commands.offsets import OffsetFetch
 from model.errors import ErrorCode, GroupError, UnknownServerError
 from model.ids import GroupId, LogOffset
 from storage.folder.unfinished import make_folder

@@ -33,7 +33,8 @@ from coordinator.runtime.topics.topic_images import (
     NO_PARTITION,
     TopicCatalogueRuntime,
 )
-from model.commands import ConsumerGroupHeartbeat, DeletionCommand
+from model.commands.command import DeletionCommand
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.ids import GroupId
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
 

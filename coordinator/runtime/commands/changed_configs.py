@@ -18,7 +18,7 @@ from coordinator.runtime.members.timers import Timers
 from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.caller import INTERNAL
-from model.commands import RefreshAssignor
+from model.commands.consumer import RefreshAssignor
 from model.ids import compute_log_partition
 
 

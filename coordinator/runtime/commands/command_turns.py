@@ -18,11 +18,11 @@ from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.slices import STALL_RETRY_MS
-from model.classic_commands import ExpireClassicDeadline
-from model.commands import ExpireMember, ReconcileMember
+from model.commands.classic import ExpireClassicDeadline
+from model.commands.consumer import ExpireMember, ReconcileMember
 from model.errors import UnknownServerError
 from model.ids import GroupId
-from model.responses import Done
+from model.responses.response import Done
 
 log = structlog.get_logger()
 

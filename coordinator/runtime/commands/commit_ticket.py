@@ -14,7 +14,7 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.write_space import Space
-from model.commands import OffsetCommit
+from model.commands.offsets import OffsetCommit
 from model.errors import GroupError
 from model.log.commit_records import Column, OffsetColumns
 from storage.codec.commit_encoder import CommitEncoder

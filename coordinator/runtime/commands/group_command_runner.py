@@ -18,7 +18,8 @@ from coordinator.runtime.commands.sliced_conversions import Conversions
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.members.member_watches import Watches
 from coordinator.runtime.members.missed_answers import note_missed_answer
-from model.commands import ConsumerGroupHeartbeat, OffsetCommit
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.offsets import OffsetCommit
 from model.errors import GroupError, UnknownServerError
 
 log = structlog.get_logger()

@@ -15,16 +15,11 @@ from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.loop.slices import Steps
-from model.commands import (
-    ConsumerGroupDescribe,
-    DescribeGroups,
-    ListGroups,
-    PlanMigration,
-    ReadCommand,
-)
+from model.commands.command import ReadCommand
+from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups, PlanMigration
 from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, compute_log_partition
-from model.responses import (
+from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribedConsumerGroup,
     DescribedMember,

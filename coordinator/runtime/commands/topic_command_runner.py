@@ -8,7 +8,7 @@ from coordinator.runtime.api import Reply, ignore_answer
 from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.topics.topic_images import CATALOGUE, TopicCatalogueRuntime
-from model.commands import ConfigCommand, TopicCommand
+from model.commands.command import ConfigCommand, TopicCommand
 from model.errors import GroupError
 
 

@@ -20,7 +20,7 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.slices import Slices, Steps
 from model.errors import NotCoordinator, RebalanceInProgress
 from model.ids import GroupId, MemberId
-from model.responses import Done
+from model.responses.response import Done
 
 SLICE: Final = 100
 """Responses sent per iteration, each encoded in some 50 µs."""

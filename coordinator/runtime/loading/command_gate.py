@@ -7,7 +7,7 @@ from collections.abc import Callable
 from coordinator.runtime.api import Reply
 from coordinator.runtime.loading.load_in_progress import LoadInProgress
 from coordinator.runtime.loading.loading import Loading
-from model.commands import Command
+from model.commands.command import Command
 from model.errors import CoordinatorNotAvailable
 
 

@@ -13,10 +13,11 @@ from coordinator.core.groups.group_description import (
 from coordinator.dispatch.command_table import COMMANDS, Loading
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.stats import Stats
-from model.commands import Command, ConsumerGroupDescribe, DescribeGroups
+from model.commands.command import Command
+from model.commands.groups import ConsumerGroupDescribe, DescribeGroups
 from model.errors import CoordinatorLoadInProgress, ErrorCode
 from model.ids import GroupId, LogPartition, compute_log_partition
-from model.responses import (
+from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribedClassicGroup,
     DescribedConsumerGroup,

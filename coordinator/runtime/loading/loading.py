@@ -23,7 +23,7 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.loading.shard_loader import ShardLoader
 from coordinator.runtime.loop.slices import Paced, Slices
 from coordinator.runtime.loop.stats import Stats
-from model.classic_commands import ClassicDeadline
+from model.commands.classic import ClassicDeadline
 from model.ids import GroupId, LogPartition, MemberId
 from model.log.records import MemberState
 from storage.log_store import LogStore

@@ -7,8 +7,8 @@ from typing import Final
 import structlog
 
 from coordinator.dispatch.handle import ShardCommand
-from model.classic_commands import JoinGroup
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.classic import JoinGroup
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId
 

@@ -15,8 +15,8 @@ from typing import Protocol
 import structlog
 
 from coordinator.runtime.loop.slices import Paced, Slices
-from model.classic_commands import ClassicHeartbeat, JoinGroup, SyncGroup
-from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.classic import ClassicHeartbeat, JoinGroup, SyncGroup
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.ids import GroupId, MemberId
 
 log = structlog.get_logger()

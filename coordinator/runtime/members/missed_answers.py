@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from coordinator.core.deadlines.member_liveness import MemberLiveness
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 
 TOLD_AGAIN_MAX: Final = 3
 """The limit in a row for a client that reconnects before every heartbeat."""

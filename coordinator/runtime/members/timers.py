@@ -18,8 +18,8 @@ from coordinator.core.deadlines.stalls import NEVER_MS
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.stats import Stats
-from model.classic_commands import ExpireClassicDeadline
-from model.commands import ExpireMember
+from model.commands.classic import ExpireClassicDeadline
+from model.commands.consumer import ExpireMember
 from model.errors import GroupError
 
 log = structlog.get_logger()

@@ -32,7 +32,9 @@ from coordinator.runtime.offsets.offset_reads import (
     encode_offset_group_prefix,
 )
 from model.caller import INTERNAL
-from model.commands import Command, ExpireOffsets, ExpireProducers
+from model.commands.command import Command
+from model.commands.offsets import ExpireOffsets
+from model.commands.transactions import ExpireProducers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition

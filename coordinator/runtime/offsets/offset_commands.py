@@ -17,16 +17,13 @@ from coordinator.runtime.api import Reply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.offsets.offset_reads import read_offsets, read_open_transactions
-from model.commands import (
-    ListTransactions,
-    OffsetFetch,
-    TransactionCommand,
-    TxnOffsetCommit,
-)
+from model.commands.command import TransactionCommand
+from model.commands.offsets import OffsetFetch
+from model.commands.transactions import ListTransactions, TxnOffsetCommit
 from model.errors import GroupError, NotCoordinator, UnknownServerError
 from model.ids import GroupId
 from model.log.transaction_records import TransactionMarker
-from model.responses import ListedTransaction, ListTransactionsResponse
+from model.responses.transactions import ListedTransaction, ListTransactionsResponse
 from model.topics import TopicImage
 from storage.log_store import StoreError
 

@@ -24,11 +24,13 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.offsets.offset_reads import encode_offset_group_prefix, fits_in_key
-from model.commands import DeleteGroup, DeleteOffsets, DeletionCommand
+from model.commands.command import DeletionCommand
+from model.commands.groups import DeleteGroup
+from model.commands.offsets import DeleteOffsets
 from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, TopicName
 from model.log.records import OffsetCommitKey
-from model.responses import OffsetDeleteResponse, PartitionResult, TopicResult
+from model.responses.offsets import OffsetDeleteResponse, PartitionResult, TopicResult
 from storage.codec.record_codec import decode_key, encode_key
 from storage.log_store import StoreError
 

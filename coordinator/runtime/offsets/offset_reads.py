@@ -15,7 +15,7 @@ from coordinator.core.offsets.producers import UNKNOWN
 from coordinator.core.state.open_transactions import OpenTransaction
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.loop.slices import Steps
-from model.commands import OffsetFetch, TopicToFetch
+from model.commands.offsets import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode
 from model.ids import ZERO_TOPIC_ID, GroupId, LogOffset, LogPartition, TopicId, TopicName
 from model.log.records import (
@@ -24,13 +24,8 @@ from model.log.records import (
     OffsetCommitValue,
     RecordType,
 )
-from model.responses import (
-    FetchedOffset,
-    FetchedTopic,
-    ListedTransaction,
-    OffsetFetchResponse,
-    PendingOffset,
-)
+from model.responses.offsets import FetchedOffset, FetchedTopic, OffsetFetchResponse
+from model.responses.transactions import ListedTransaction, PendingOffset
 from model.topics import TopicImage
 from storage.codec.record_codec import decode_key, decode_value, encode_key
 from storage.log_store import LatestEntry, LogStore

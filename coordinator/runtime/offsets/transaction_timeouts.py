@@ -18,7 +18,8 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.loop.slices import PAUSE_MS, Paced, Slices
 from coordinator.runtime.loop.stats import Stats
 from model.caller import INTERNAL
-from model.commands import AbortTransaction, Command
+from model.commands.command import Command
+from model.commands.transactions import AbortTransaction
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import ProducerId

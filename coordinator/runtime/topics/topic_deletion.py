@@ -14,7 +14,9 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.slices import STALL_RETRY_MS, Paced, Slices
 from coordinator.runtime.offsets.offset_reads import StoredOffset, decode_stored_offsets
 from model.caller import INTERNAL
-from model.commands import Command, DeleteTopicOffsets, ForgetDeletedTopic
+from model.commands.command import Command
+from model.commands.offsets import DeleteTopicOffsets
+from model.commands.topics import ForgetDeletedTopic
 from model.errors import GroupError
 from model.ids import (
     GroupId,

@@ -19,15 +19,10 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loading.shard_loader import load_catalogue
-from model.commands import (
-    AllocateProducerId,
-    AlterGroupConfigs,
-    ConfigCommand,
-    DeleteTopic,
-    DescribeGroupConfigs,
-    ListGroupConfigs,
-    TopicCommand,
-)
+from model.commands.command import ConfigCommand, TopicCommand
+from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
+from model.commands.topics import DeleteTopic
+from model.commands.transactions import AllocateProducerId
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, LogPartition, TopicId
 from model.log.side_records import (
@@ -37,7 +32,8 @@ from model.log.side_records import (
     TopicDeletionKey,
     TopicDeletionValue,
 )
-from model.responses import Done, ProducerIdResponse
+from model.responses.response import Done
+from model.responses.transactions import ProducerIdResponse
 from model.topics import Topic, TopicImage, compute_settled_image
 from storage.log_store import LogStore
 

@@ -9,7 +9,8 @@ from itertools import islice
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.slices import Paced, Slices
 from model.caller import INTERNAL
-from model.commands import Command, RefreshTopics
+from model.commands.command import Command
+from model.commands.consumer import RefreshTopics
 from model.errors import GroupError
 from model.ids import GroupId
 

@@ -18,16 +18,9 @@ from coordinator.service.wire.decode import check_topic_name, decode_any_group_i
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import Page, compute_page, compute_page_token, compute_slice
 from model.caller import Caller
-from model.commands import (
-    ConsumerGroupDescribe,
-    CreateTopic,
-    DeleteTopic,
-    DescribeGroups,
-    GrowTopic,
-    ListGroups,
-    SetTopicRacks,
-    TopicCommand,
-)
+from model.commands.command import TopicCommand
+from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups
+from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic, SetTopicRacks
 from model.errors import (
     DescriptionFailed,
     ErrorCode,
@@ -38,14 +31,14 @@ from model.errors import (
     UnknownTopicOrPartition,
 )
 from model.ids import ZERO_TOPIC_ID, GroupId, TopicId, TopicName
-from model.responses import (
+from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribedConsumerGroup,
     DescribeGroupsResponse,
     ListGroupsResponse,
-    Response,
-    TopicResponse,
 )
+from model.responses.response import Response
+from model.responses.topics import TopicResponse
 from model.topics import Topic
 from muster.v1 import admin_pb2, admin_pb2_grpc
 

@@ -14,16 +14,14 @@ from coordinator.runtime.loop.slices import Steps
 from coordinator.service.wire.answer_slices import make_rows
 from coordinator.service.wire.encode import encode_named
 from model.ids import TopicName
-from model.responses import (
+from model.responses.groups import (
     DescribedClassicGroup,
     DescribedClassicMember,
     DescribedConsumerGroup,
     DescribedMember,
     ListedGroup,
-    MigrationPlan,
-    MigrationReason,
-    PlannedMember,
 )
+from model.responses.migration import MigrationPlan, MigrationReason, PlannedMember
 from model.topics import Topic, TopicImage
 from muster.v1 import admin_pb2, types_pb2
 

@@ -18,31 +18,22 @@ from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import check_id, decode_any_group_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField, encode_error
 from model.caller import Caller
-from model.commands import (
+from model.commands.configs import (
     AlterGroupConfigs,
     ConfigChange,
     ConfigOperation,
-    ConvertToClassicGroup,
-    DeleteGroup,
-    DeleteOffsets,
     DescribeGroupConfigs,
-    EndTransaction,
-    ListTransactions,
-    PlanMigration,
 )
+from model.commands.groups import ConvertToClassicGroup, DeleteGroup, PlanMigration
+from model.commands.offsets import DeleteOffsets
+from model.commands.transactions import EndTransaction, ListTransactions
 from model.configs.group_configs import GROUP_CONFIGS
 from model.errors import ErrorCode, UnknownProducerId
 from model.ids import LogPartition, ProducerId, TopicName
-from model.responses import (
-    DescribedConfig,
-    GroupConfigsResponse,
-    ListedTransaction,
-    ListTransactionsResponse,
-    MigrationPlan,
-    OffsetDeleteResponse,
-    PartitionResult,
-    TopicResult,
-)
+from model.responses.configs import DescribedConfig, GroupConfigsResponse
+from model.responses.migration import MigrationPlan
+from model.responses.offsets import OffsetDeleteResponse, PartitionResult, TopicResult
+from model.responses.transactions import ListedTransaction, ListTransactionsResponse
 from muster.v1 import admin_pb2, types_pb2
 
 _Request = TypeVar("_Request")

@@ -11,9 +11,9 @@ from coordinator.runtime.authorizer import Operation
 from coordinator.service.calls.access import Access
 from coordinator.service.wire.encode import encode_failures
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
-from model.commands import OffsetCommit, TopicOffsets
+from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
-from model.responses import OffsetCommitResponse
+from model.responses.offsets import OffsetCommitResponse
 from model.topics import TopicImage
 from muster.v1 import types_pb2
 

@@ -6,9 +6,9 @@ import asyncio
 from functools import partial
 
 from coordinator.runtime.api import Answer, Coordinator, set_answer
-from model.classic_commands import JoinGroup, SyncGroup
+from model.commands.classic import JoinGroup, SyncGroup
 from model.errors import GroupError, NotCoordinator
-from model.responses import Response
+from model.responses.response import Response
 
 
 class Waits:

@@ -12,7 +12,7 @@ from coordinator.service.wire.decode import check_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.limits import Limits
 from model.caller import Caller
-from model.classic_commands import (
+from model.commands.classic import (
     AssignmentFailure,
     ClassicHeartbeat,
     JoinGroup,
@@ -20,7 +20,7 @@ from model.classic_commands import (
     MemberAssignment,
     SyncGroup,
 )
-from model.commands import LeaveGroup, LeavingMember
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, InconsistentGroupProtocol
 from model.ids import InstanceId, MemberId
 from muster.v1 import classic_pb2

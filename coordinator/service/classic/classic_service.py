@@ -27,9 +27,9 @@ from coordinator.service.wire.decode import check_id
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
 from coordinator.service.wire.limits import Limits
 from model.caller import Caller
-from model.classic_commands import ClassicHeartbeat
-from model.classic_commands import JoinGroup as JoinGroupCommand
-from model.commands import LeaveGroup
+from model.commands.classic import ClassicHeartbeat
+from model.commands.classic import JoinGroup as JoinGroupCommand
+from model.commands.consumer import LeaveGroup
 from model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -40,13 +40,13 @@ from model.errors import (
     UnknownMemberId,
 )
 from model.ids import MemberId
-from model.responses import (
+from model.responses.classic import (
     ClassicHeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
-    Response,
     SyncGroupResponse,
 )
+from model.responses.response import Response
 from muster.v1 import classic_pb2, classic_pb2_grpc
 
 _Request = TypeVar("_Request")

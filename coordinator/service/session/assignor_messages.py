@@ -13,7 +13,8 @@ from coordinator.service.wire.encode import encode_assignment
 from coordinator.service.wire.error_statuses import encode_group_error
 from coordinator.service.wire.limits import Limits
 from model.caller import Caller
-from model.client_assignment_commands import (
+from model.client_assignors import ClientAssignor
+from model.commands.client_assignment import (
     ClientAssignment,
     ComputedAssignment,
     InstallAssignment,
@@ -21,7 +22,6 @@ from model.client_assignment_commands import (
     PrepareAssignmentResponse,
     PreparedMember,
 )
-from model.client_assignors import ClientAssignor
 from model.errors import GroupError, InvalidRequest
 from model.ids import GroupId, MemberId
 from model.topics import Topic, TopicImage

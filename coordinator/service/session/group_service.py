@@ -23,20 +23,12 @@ from coordinator.service.wire.decode import check_id, decode_commit, decode_fetc
 from coordinator.service.wire.encode import encode_assignment, encode_fetched
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
 from model.caller import Caller
-from model.commands import (
-    UNCHANGED,
-    ConsumerGroupHeartbeat,
-    OffsetFetch,
-    TopicToFetch,
-)
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
+from model.commands.offsets import OffsetFetch, TopicToFetch
 from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
-from model.responses import (
-    ConsumerGroupHeartbeatResponse,
-    ConsumerGroupLeaveResponse,
-    FetchedTopic,
-    OffsetFetchResponse,
-    Response,
-)
+from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.offsets import FetchedTopic, OffsetFetchResponse
+from model.responses.response import Response
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
 
 _Request = TypeVar("_Request")

@@ -40,7 +40,7 @@ from coordinator.service.wire.decode import (
 )
 from coordinator.service.wire.error_statuses import encode_group_error
 from model.caller import Caller
-from model.commands import UNCHANGED
+from model.commands.consumer import UNCHANGED
 from model.errors import GroupError, InvalidRequest, UnknownMemberId
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2

@@ -25,11 +25,11 @@ from typing import NamedTuple, TypeAlias
 
 from coordinator.service.wire.error_statuses import FENCING, RETRIABLE
 from model.caller import Caller
-from model.commands import UNCHANGED, ConsumerGroupHeartbeat, Unchanged
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, Unchanged
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
 Owned: TypeAlias = tuple[TopicPartitions, ...] | None
 """The partitions that a member claims to own; ``None`` while it still reconciles."""

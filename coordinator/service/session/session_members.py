@@ -31,7 +31,7 @@ from coordinator.service.wire.decode import JOIN_EPOCH
 from model.caller import Caller
 from model.errors import ErrorCode, GroupError, UnknownMemberId, UnreleasedInstanceId
 from model.ids import GroupId
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from muster.v1 import group_pb2
 
 _EXPIRED = "the session has expired, or partitions were not given up in time"

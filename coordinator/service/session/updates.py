@@ -7,7 +7,7 @@ from coordinator.service.session.session_member import SessionMember
 from coordinator.service.wire.encode import encode_assignment
 from coordinator.service.wire.error_statuses import RETRIABLE, encode_error, encode_group_error
 from model.errors import ErrorCode, GroupError
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from model.topics import TopicImage
 from muster.v1 import group_pb2
 

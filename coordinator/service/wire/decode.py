@@ -13,16 +13,13 @@ from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.limits import Limits
 from model.caller import Caller
 from model.client_assignors import ClientAssignor
-from model.commands import (
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave, Unchanged
+from model.commands.offsets import (
     COMMIT_PARTITIONS_MAX,
-    UNCHANGED,
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
     OffsetCommit,
     OffsetFetch,
     TopicOffsets,
     TopicToFetch,
-    Unchanged,
 )
 from model.errors import InvalidGroupId, InvalidRequest, InvalidTopic, UnknownTopicOrPartition
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName

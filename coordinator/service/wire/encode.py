@@ -9,13 +9,8 @@ from coordinator.service.wire.answer_slices import make_rows
 from coordinator.service.wire.error_statuses import encode_error
 from model.errors import ErrorCode
 from model.log.records import TopicPartitions
-from model.responses import (
-    FetchedOffset,
-    FetchedTopic,
-    NamedTopicPartitions,
-    OffsetCommitResponse,
-    TopicResult,
-)
+from model.responses.groups import NamedTopicPartitions
+from model.responses.offsets import FetchedOffset, FetchedTopic, OffsetCommitResponse, TopicResult
 from model.topics import TopicImage
 from muster.v1 import types_pb2
 

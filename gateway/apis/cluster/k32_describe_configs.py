@@ -20,7 +20,7 @@ from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
 from gateway.topic_requests import Gather
 from gateway.topics.topic_configs import compute_topic_config_source
-from model.commands import DescribeGroupConfigs
+from model.commands.configs import DescribeGroupConfigs
 from model.configs.group_configs import GROUP_CONFIGS, GroupConfig
 from model.errors import (
     ClusterAuthorizationFailed,
@@ -32,7 +32,7 @@ from model.errors import (
     UnknownTopicOrPartition,
 )
 from model.ids import GroupId, TopicName
-from model.responses import DescribedConfig, GroupConfigsResponse
+from model.responses.configs import DescribedConfig, GroupConfigsResponse
 
 KEY = 32
 wire = response_schema(KEY)

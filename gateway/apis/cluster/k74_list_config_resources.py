@@ -14,9 +14,9 @@ from gateway.api import Api, RequestContext
 from gateway.apis.cluster.k32_describe_configs import BROKER, GROUP, TOPIC
 from gateway.apis.cluster.k44_incremental_alter_configs import BROKER_LOGGER, CLIENT_METRICS
 from gateway.codec.kio_schema import response_schema
-from model.commands import ListGroupConfigs
+from model.commands.configs import ListGroupConfigs
 from model.errors import ErrorCode, GroupError
-from model.responses import ListGroupConfigsResponse
+from model.responses.configs import ListGroupConfigsResponse
 
 KEY = 74
 wire = response_schema(KEY)

@@ -16,7 +16,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.heartbeats.heartbeat_field_checks import check_sizes
-from model.classic_commands import PROTOCOLS_MAX, JoinGroup, JoinProtocol
+from model.commands.classic import PROTOCOLS_MAX, JoinGroup, JoinProtocol
 from model.errors import (
     ErrorCode,
     GroupError,
@@ -25,7 +25,7 @@ from model.errors import (
     MemberRemoved,
 )
 from model.ids import GroupId, InstanceId, MemberId
-from model.responses import JoinGroupResponse
+from model.responses.classic import JoinGroupResponse
 
 KEY = 11
 wire = response_schema(KEY)

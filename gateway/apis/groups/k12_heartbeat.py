@@ -12,7 +12,7 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
-from model.classic_commands import ClassicHeartbeat
+from model.commands.classic import ClassicHeartbeat
 from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId
 

@@ -17,10 +17,10 @@ from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
-from model.commands import LeaveGroup, LeavingMember
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId
-from model.responses import LeaveGroupResponse
+from model.responses.classic import LeaveGroupResponse
 
 KEY = 13
 wire = response_schema(KEY)

@@ -12,10 +12,10 @@ from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
-from model.classic_commands import MemberAssignment, SyncGroup
+from model.commands.classic import MemberAssignment, SyncGroup
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId
-from model.responses import SyncGroupResponse
+from model.responses.classic import SyncGroupResponse
 
 KEY = 14
 wire = response_schema(KEY)

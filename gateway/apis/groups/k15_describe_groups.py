@@ -18,10 +18,10 @@ from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, compute_each, handle_in_slices, reply_in_slices
-from model.commands import DescribeGroups
+from model.commands.groups import DescribeGroups
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId
-from model.responses import (
+from model.responses.groups import (
     DescribedClassicGroup,
     DescribedClassicMember,
     DescribeGroupsResponse,

@@ -15,9 +15,9 @@ from gateway.api import Api, RequestContext
 from gateway.codec.encoding import Encoded
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices
-from model.commands import ListGroups
+from model.commands.groups import ListGroups
 from model.errors import ErrorCode, GroupError
-from model.responses import ListedGroup, ListGroupsResponse
+from model.responses.groups import ListedGroup, ListGroupsResponse
 
 KEY = 16
 wire = response_schema(KEY)

@@ -21,10 +21,10 @@ from gateway.heartbeats.heartbeat_wire import (
     make_heartbeat_decoder,
     make_long_heartbeat_decoder,
 )
-from model.commands import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode, GroupError, InvalidRequest
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.responses import ConsumerGroupLeaveResponse
+from model.responses.consumer import ConsumerGroupLeaveResponse
 
 KEY = 68
 wire = response_schema(KEY)

@@ -31,10 +31,10 @@ from gateway.commits.refused_commits import (
     refuse_in_slices,
 )
 from gateway.long_answers import reply_in_slices
-from model.commands import OffsetCommit, TopicOffsets
+from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId
-from model.responses import OffsetCommitResponse, PartitionResult, TopicResult
+from model.responses.offsets import OffsetCommitResponse, PartitionResult, TopicResult
 
 KEY = 8
 named = response_schema(KEY, 9)

@@ -27,10 +27,10 @@ from gateway.long_answers import (
     reply_in_slices,
 )
 from gateway.topic_requests import Gather
-from model.commands import OffsetFetch, TopicToFetch
+from model.commands.offsets import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, MemberId, TopicId, TopicName
-from model.responses import FetchedOffset, FetchedTopic, OffsetFetchResponse
+from model.responses.offsets import FetchedOffset, FetchedTopic, OffsetFetchResponse
 
 KEY = 9
 by_id = response_schema(KEY)

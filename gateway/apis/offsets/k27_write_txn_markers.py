@@ -16,7 +16,7 @@ from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
-from model.commands import WriteTxnMarkers
+from model.commands.transactions import WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import LogPartition, ProducerId, TopicName
 

@@ -26,10 +26,11 @@ from gateway.commits.refused_commits import (
     refuse_in_slices,
 )
 from gateway.long_answers import reply_in_slices
-from model.commands import TopicOffsets, TxnOffsetCommit
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import TxnOffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, InstanceId, MemberId, ProducerId
-from model.responses import OffsetCommitResponse, PartitionResult
+from model.responses.offsets import OffsetCommitResponse, PartitionResult
 
 KEY = 28
 wire = response_schema(KEY)

@@ -15,10 +15,10 @@ from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, compute_each, handle_in_slices, pace, reply_in_slices
-from model.commands import DeleteOffsets
+from model.commands.offsets import DeleteOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName
-from model.responses import OffsetDeleteResponse, PartitionResult
+from model.responses.offsets import OffsetDeleteResponse, PartitionResult
 
 KEY = 47
 wire = response_schema(KEY)

@@ -33,10 +33,10 @@ from gateway.long_answers import (
     reply_in_slices,
 )
 from gateway.topics.topic_catalogue import PartitionLeader
-from model.commands import CreateTopic
+from model.commands.topics import CreateTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName
-from model.responses import TopicResponse
+from model.responses.topics import TopicResponse
 from model.topics import Topic
 
 KEY = 3

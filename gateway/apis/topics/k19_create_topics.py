@@ -31,10 +31,10 @@ from gateway.topics.topic_configs import (
     KNOWN_TOPIC_CONFIGS,
     compute_topic_config_source,
 )
-from model.commands import CreateTopic
+from model.commands.topics import CreateTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName
-from model.responses import TopicResponse
+from model.responses.topics import TopicResponse
 from model.topics import Topic
 
 KEY = 19

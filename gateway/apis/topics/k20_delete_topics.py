@@ -25,7 +25,7 @@ from gateway.topic_requests import (
     find_topic_by_name,
     is_allowed,
 )
-from model.commands import DeleteTopic
+from model.commands.topics import DeleteTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName
 from model.topics import Topic

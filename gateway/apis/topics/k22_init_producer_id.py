@@ -15,9 +15,9 @@ from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.topic_requests import is_allowed
-from model.commands import AllocateProducerId
+from model.commands.transactions import AllocateProducerId
 from model.errors import ErrorCode, GroupError
-from model.responses import ProducerIdResponse
+from model.responses.transactions import ProducerIdResponse
 
 KEY = 22
 wire = response_schema(KEY)

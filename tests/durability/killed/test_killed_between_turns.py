@@ -16,20 +16,17 @@ import pytest
 from coordinator.runtime.api import Answer
 from coordinator.runtime.commit.syncs import WATERMARK_SYNC_MS
 from model.caller import INTERNAL
-from model.commands import (
-    Command,
-    ConsumerGroupHeartbeat,
-    GrowTopic,
-    TopicOffsets,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.offsets import TopicOffsets
+from model.commands.topics import GrowTopic
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import Record
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log.fold import PartitionFold

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.core.groups.group_description import describe_consumer_group, list_groups
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.records import ClassicGroupMember
-from model.responses import DescribedConsumerGroup, NamedTopicPartitions
+from model.responses.groups import DescribedConsumerGroup, NamedTopicPartitions
 from model.topics import Topic, TopicImage
 from pipeline.tables.histories.group_state import read_classic_places, show_topic_id
 from tests.golden.kafka_log import LogInTime, decode_uuid, final_state, final_topics

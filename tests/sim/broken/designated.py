@@ -28,7 +28,7 @@ from coordinator.runtime.commit.syncs import Syncs
 from coordinator.runtime.loading import shard_loader
 from coordinator.runtime.offsets import expiry_walks, offset_commands, offset_deletion
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
-from model.commands import WriteTxnMarkers
+from model.commands.transactions import WriteTxnMarkers
 from model.errors import InvalidProducerEpoch, UnknownMemberId
 from model.ids import ProducerId
 from model.log.records import ConsumerGroupTargetAssignmentMetadataValue, MemberState, RecordType

@@ -15,7 +15,7 @@ from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.classic_states import ClassicEvent
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.commit.writer import Writer
-from model.classic_commands import ClassicDeadline
+from model.commands.classic import ClassicDeadline
 from model.log.records import ConsumerGroupMemberMetadataKey, GroupMetadataKey
 from tests.sim import scenario, world
 from tests.sim.broken.broken import Patch

@@ -22,7 +22,7 @@ from gateway.connection.connection import Connection
 from gateway.heartbeats import heartbeats
 from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.heartbeats.parking import Parked
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import UnknownMemberId
 from tests.sim.broken.put_back import PutBack, make_table
 from tests.sim.sessions.put_back import SESSIONS

@@ -6,8 +6,8 @@ from typing import Any
 
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
-from model.classic_commands import JoinGroup
-from model.commands import ConsumerGroupHeartbeat, ReconcileMember
+from model.commands.classic import JoinGroup
+from model.commands.consumer import ConsumerGroupHeartbeat, ReconcileMember
 from model.ids import InstanceId, MemberId
 from model.log.records import TopicPartitions
 

@@ -18,18 +18,18 @@ from coordinator.core.state.classic_group import (
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.classic_commands import (
+from model.commands.classic import (
     ClassicDeadline,
     ClassicHeartbeat,
     ExpireClassicDeadline,
     JoinGroup,
     SyncGroup,
 )
-from model.commands import OffsetCommit
+from model.commands.offsets import OffsetCommit
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import GroupMetadataKey, GroupMetadataValue, Record, TopicPartitions
-from model.responses import ClassicHeartbeatResponse, JoinGroupResponse, SyncGroupResponse
+from model.responses.classic import ClassicHeartbeatResponse, JoinGroupResponse, SyncGroupResponse
 from model.topics import TopicImage
 from muster.assignors.embedded import MalformedProtocolError, decode_assignment, decode_subscription
 from tests.sim.checkers.liveliness import Liveliness

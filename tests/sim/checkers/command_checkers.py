@@ -8,7 +8,8 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer
-from model.commands import LeaveGroup, OffsetCommit, OffsetFetch
+from model.commands.consumer import LeaveGroup
+from model.commands.offsets import OffsetCommit, OffsetFetch
 from model.errors import ErrorCode
 from model.ids import TopicName
 from model.log.records import (
@@ -18,7 +19,7 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
-from model.responses import OffsetFetchResponse
+from model.responses.offsets import OffsetFetchResponse
 from tests.sim.checkers.before import Before
 from tests.sim.checkers.offset_log import OffsetLog
 from tests.sim.checkers.offset_model import NO_OFFSET

@@ -18,23 +18,19 @@ from coordinator.dispatch.handle import ShardCommand
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
-from model.classic_commands import ClassicDeadline, ExpireClassicDeadline, JoinGroup
-from model.commands import (
+from model.commands.classic import ClassicDeadline, ExpireClassicDeadline, JoinGroup
+from model.commands.command import TransactionCommand
+from model.commands.consumer import (
     UNCHANGED,
-    AbortTransaction,
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     Deadline,
     ExpireMember,
-    ExpireOffsets,
     LeaveGroup,
-    OffsetCommit,
-    OffsetFetch,
     ReconcileMember,
-    TransactionCommand,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
 )
+from model.commands.offsets import ExpireOffsets, OffsetCommit, OffsetFetch
+from model.commands.transactions import AbortTransaction, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId
 from model.log.records import (

@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.runtime.api import Answer
-from model.commands import (
-    DeleteGroup,
-    DeleteOffsets,
-    OffsetCommit,
-    OffsetFetch,
-    TxnOffsetCommit,
-)
+from model.commands.groups import DeleteGroup
+from model.commands.offsets import DeleteOffsets, OffsetCommit, OffsetFetch
+from model.commands.transactions import TxnOffsetCommit
 from model.errors import ErrorCode
 from model.ids import compute_log_partition
-from model.responses import (
-    Done,
-    OffsetCommitResponse,
-    OffsetDeleteResponse,
-    OffsetFetchResponse,
-)
+from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.response import Done
 from tests.sim.checkers.log_checkers import DurableFacts
 from tests.sim.checkers.offset_model import (
     LOG_PARTITIONS,

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.runtime.api import Answer
-from model.classic_commands import (
+from model.commands.classic import (
     AssignmentFailure,
     ClassicHeartbeat,
     JoinGroup,
@@ -23,15 +23,12 @@ from model.classic_commands import (
     MemberAssignment,
     SyncGroup,
 )
-from model.commands import (
-    Command,
-    LeaveGroup,
-    LeavingMember,
-    OffsetCommit,
-)
+from model.commands.command import Command
+from model.commands.consumer import LeaveGroup, LeavingMember
+from model.commands.offsets import OffsetCommit
 from model.errors import ErrorCode, GroupError, MemberIdRequired
 from model.ids import MemberId, TopicName
-from model.responses import JoinGroupResponse, SyncGroupResponse
+from model.responses.classic import JoinGroupResponse, SyncGroupResponse
 from muster.assignors import classic
 from muster.assignors.embedded import MalformedProtocolError
 from tests.sim.checkers.violations import check

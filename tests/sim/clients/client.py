@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING
 
 from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.caller import Caller
-from model.commands import (
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
-    OffsetCommit,
-    TopicOffsets,
-)
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from tests.sim.checkers.violations import check

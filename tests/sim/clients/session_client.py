@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicName
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.sim.clients.client import Client, Habits
 from tests.sim.cluster.network import Way
 from tests.sim.cluster.session_door import (

@@ -15,11 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.runtime.api import Answer, Reply
-from model.commands import AbortTransaction, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import AbortTransaction, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.responses import OffsetCommitResponse
+from model.responses.offsets import OffsetCommitResponse
 from tests.sim.checkers.offset_model import OffsetPlace, Transaction
 from tests.sim.checkers.violations import check
 from tests.sim.clients.client import CALLER

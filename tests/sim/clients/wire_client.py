@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.runtime.api import Answer
-from model.commands import UNCHANGED, Command, ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.command import Command
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicName
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.sim.clients.client import Client, Habits
 from tests.sim.cluster.network import Way
 from tests.support.shadow import places

@@ -9,35 +9,22 @@ from typing import Any
 
 from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer, MemberTicket, Watch
-from model.classic_commands import JoinGroup, SyncGroup
-from model.commands import (
-    AlterGroupConfigs,
-    Command,
-    ConsumerGroupDescribe,
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
-    CreateTopic,
-    DeleteGroup,
-    DeleteOffsets,
-    DeleteTopic,
-    GrowTopic,
-    Now,
-    OffsetCommit,
-    OffsetFetch,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.classic import JoinGroup, SyncGroup
+from model.commands.command import Command
+from model.commands.configs import AlterGroupConfigs
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.groups import ConsumerGroupDescribe, DeleteGroup
+from model.commands.offsets import DeleteOffsets, OffsetCommit, OffsetFetch
+from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.errors import GroupError
 from model.ids import GroupId, TopicId, TopicName
-from model.responses import (
-    ConsumerGroupHeartbeatResponse,
-    ConsumerGroupLeaveResponse,
-    Done,
-    JoinGroupResponse,
-    OffsetFetchResponse,
-    SyncGroupResponse,
-    TopicResponse,
-)
+from model.now import Now
+from model.responses.classic import JoinGroupResponse, SyncGroupResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.offsets import OffsetFetchResponse
+from model.responses.response import Done
+from model.responses.topics import TopicResponse
 from tests.sim.checkers.classic_checkers import decode_names
 from tests.sim.checkers.log_checkers import DurableFacts
 from tests.sim.checkers.observed import ObservedRuntime

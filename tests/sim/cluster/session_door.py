@@ -11,11 +11,12 @@ from coordinator.service.session import session_member as sm
 from coordinator.service.session.session_member import Phase, SessionMember
 from coordinator.service.wire.error_statuses import RETRIABLE
 from model.caller import Caller
-from model.commands import Command, ConsumerGroupHeartbeat
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import FencedMemberEpoch, GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.sim.checkers.observed import ObservedRuntime
 from tests.sim.cluster.door import WireDoor
 from tests.sim.cluster.process import ServerProcess

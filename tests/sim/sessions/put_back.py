@@ -20,7 +20,7 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.calls.sequences import NO_NUMBER, Sequences
 from coordinator.service.session.session import Session
 from coordinator.service.streams.sessions import SessionRegistry
-from model.commands import Deadline
+from model.commands.consumer import Deadline
 from model.ids import GroupId, MemberId
 from muster.commit_order import CommitOrder
 from muster.connection.lease import ClassicLease, Lease

@@ -10,22 +10,16 @@ from typing import Any
 from coordinator.dispatch.handle import handle
 from coordinator.runtime.api import Answer, CommitTicket, MemberTicket, Release, Reply
 from model.caller import Caller
-from model.classic_commands import JoinGroup, SyncGroup
-from model.commands import (
-    Command,
-    ConsumerGroupHeartbeat,
-    Now,
-    OffsetCommit,
-)
+from model.commands.classic import JoinGroup, SyncGroup
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.offsets import OffsetCommit
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId
 from model.log.commit_records import OffsetColumns
-from model.responses import (
-    ConsumerGroupHeartbeatResponse,
-    OffsetCommitResponse,
-    PartitionResult,
-    TopicResult,
-)
+from model.now import Now
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
+from model.responses.offsets import OffsetCommitResponse, PartitionResult, TopicResult
 from tests.sim.checkers.observed import ObservedRuntime
 from tests.sim.checkers.violations import check
 from tests.sim.cluster.door import AnswerChecker

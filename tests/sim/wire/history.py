@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.runtime.api import Answer
 from model.caller import INTERNAL
-from model.commands import (
-    CreateTopic,
-    DeleteTopic,
-    OffsetCommit,
-    TopicOffsets,
-)
+from model.commands.offsets import OffsetCommit, TopicOffsets
+from model.commands.topics import CreateTopic, DeleteTopic
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.responses import TopicResponse
+from model.responses.topics import TopicResponse
 from tests.sim.checkers.offset_model import NO_OFFSET
 from tests.sim.checkers.violations import check
 from tests.sim.wire.frames import COMMIT, FETCH, make_row, row_type

@@ -6,12 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from model.caller import INTERNAL, Caller
-from model.commands import (
-    AlterGroupConfigs,
-    ConfigChange,
-    ConfigOperation,
-    GrowTopic,
-)
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.topics import GrowTopic
 from model.configs.group_configs import MIGRATION_POLICY
 from model.configs.migration_policy import BIDIRECTIONAL, MIGRATION_POLICIES
 from model.ids import GroupId, TopicName

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.runtime.api import Answer
 from gateway.settings import GatewaySettings
-from model.commands import Command, ConsumerGroupHeartbeat, ExpireMember
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat, ExpireMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.records import Record

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from model.topics import TopicImage
 
 

@@ -15,7 +15,7 @@ from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import Broker, PartitionKey, PartitionLeader
 from gateway.wire_server import KafkaServer
 from model.caller import INTERNAL
-from model.commands import CreateTopic
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage

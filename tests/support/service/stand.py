@@ -15,10 +15,11 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.caller import INTERNAL
-from model.commands import ConsumerGroupDescribe, CreateTopic
+from model.commands.groups import ConsumerGroupDescribe
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicId, TopicName
-from model.responses import ConsumerGroupDescribeResponse, DescribedMember
+from model.responses.groups import ConsumerGroupDescribeResponse, DescribedMember
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2_grpc
 from tests.support.memory import MemoryLogStore
 from tests.support.waiting import until_answered

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.shard import Shard
-from model.commands import ListGroups
+from model.commands.groups import ListGroups
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.log.records import (
@@ -27,7 +27,7 @@ from model.log.records import (
     Record,
     TopicPartitions,
 )
-from model.responses import ListGroupsResponse
+from model.responses.groups import ListGroupsResponse
 from model.topics import TopicImage
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key, encode_value

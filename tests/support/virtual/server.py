@@ -14,23 +14,17 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL, Caller
-from model.commands import (
-    UNCHANGED,
-    Command,
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
-    CreateTopic,
-    OffsetCommit,
-    OffsetFetch,
-    TopicOffsets,
-    TopicToFetch,
-)
+from model.commands.command import Command
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse, OffsetFetchResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
+from model.responses.offsets import OffsetFetchResponse
 from tests.support.memory import MemoryLogStore
 from tests.support.virtual.scheduler import VirtualScheduler
 

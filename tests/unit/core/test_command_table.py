@@ -9,7 +9,13 @@ from coordinator.core.target.target_assignment import InstallTarget
 from coordinator.core.target.target_steps import ContinueMoves
 from coordinator.dispatch.command_table import _ROWS, COMMANDS, Loading, Route
 from coordinator.dispatch.handle import ShardCommand
-from model.commands import Command, ConfigCommand, ReadCommand, TopicCommand, TransactionCommand
+from model.commands.command import (
+    Command,
+    ConfigCommand,
+    ReadCommand,
+    TopicCommand,
+    TransactionCommand,
+)
 
 OF_THE_RUNTIME = {InstallTarget, InstallRegexes, ContinueMoves}
 

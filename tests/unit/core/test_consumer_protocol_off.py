@@ -7,16 +7,13 @@ from coordinator.core.replay.group_records import replay
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import handle
 from model.caller import Caller
-from model.commands import (
-    ConsumerGroupHeartbeat,
-    ConsumerGroupLeave,
-    ConvertToClassicGroup,
-    Now,
-)
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.groups import ConvertToClassicGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, UnsupportedVersion
 from model.ids import GroupId, LogPartition, MemberId, TopicName
 from model.log.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, Record
+from model.now import Now
 from model.topics import TopicImage
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")

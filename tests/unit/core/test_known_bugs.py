@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.caller import INTERNAL
-from model.commands import ConsumerGroupLeave, CreateTopic, GrowTopic
+from model.commands.consumer import ConsumerGroupLeave
+from model.commands.topics import CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from tests.support.virtual.server import CALLER, VirtualServer, error_name, make_topic_id

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from model.commands import (
-    ListGroups,
-    OffsetCommit,
-    OffsetFetch,
-    TopicOffsets,
-    TopicToFetch,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.groups import ListGroups
+from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.responses import Done, ListGroupsResponse, OffsetCommitResponse, OffsetFetchResponse
+from model.responses.groups import ListGroupsResponse
+from model.responses.offsets import OffsetCommitResponse, OffsetFetchResponse
+from model.responses.response import Done
 from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")

@@ -8,12 +8,7 @@ import pytest
 
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state import classic_group
-from model.classic_commands import (
-    JoinGroup,
-    JoinProtocol,
-    MemberAssignment,
-    SyncGroup,
-)
+from model.commands.classic import JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, MemberId
@@ -26,7 +21,7 @@ from model.log.records import (
     GroupMetadataValue,
     Record,
 )
-from model.responses import JoinGroupResponse
+from model.responses.classic import JoinGroupResponse
 from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.classic_commands import JoinGroup, JoinProtocol
+from model.commands.classic import JoinGroup, JoinProtocol
 from model.ids import GroupId, MemberId
 from muster.assignors.embedded import (
     PROTOCOL_TYPE,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from coordinator.core.deadlines.classic_deadlines import FAR_MS
 from coordinator.core.deadlines.liveness import LOOKS_MAX, Liveness
 from coordinator.core.deadlines.stalls import GRACE_MS, PARDON_AGAIN_MS
-from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
-from model.commands import Deadline, ExpireMember
+from model.commands.classic import ClassicDeadline, ExpireClassicDeadline
+from model.commands.consumer import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
 
 G, H = GroupId("g"), GroupId("h")

@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coordinator.core.state.classic_group import compute_size
-from model.classic_commands import (
-    JoinGroup,
-    JoinProtocol,
-    MemberAssignment,
-    SyncGroup,
-)
-from model.commands import LeaveGroup, LeavingMember
+from model.commands.classic import JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, InstanceId, MemberId
-from model.responses import JoinGroupResponse
+from model.responses.classic import JoinGroupResponse
 from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from coordinator.runtime.members.missed_answers import TOLD_AGAIN_MAX
 from model.log.records import MemberState
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.support.virtual.server import VirtualServer
 
 

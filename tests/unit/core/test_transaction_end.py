@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from model.commands import EndTransaction, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import EndTransaction, TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.responses import Done, OffsetCommitResponse
+from model.responses.offsets import OffsetCommitResponse
+from model.responses.response import Done
 from tests.support.virtual.server import CALLER, VirtualServer, error_name
 
 G = GroupId("g")

@@ -14,7 +14,7 @@ import pytest
 
 import muster
 from model.caller import INTERNAL
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.ids import GroupId, MemberId, TopicName
 from muster.v1 import assignors_pb2, group_pb2, types_pb2
 from tests.groups import CHECKOUT

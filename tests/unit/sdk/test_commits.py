@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.service.calls.sequences import Sequences
-from model.commands import COMMIT_PARTITIONS_MAX
+from model.commands.offsets import COMMIT_PARTITIONS_MAX
 from model.ids import GroupId, MemberId
 from muster import CommitFailed, MemberLost, MusterError, OffsetAndMetadata, TopicPartition, offsets
 from muster.classic import classic_offsets

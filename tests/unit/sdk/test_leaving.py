@@ -9,9 +9,9 @@ import pytest
 
 import muster
 from model.caller import INTERNAL
-from model.commands import DescribeGroups
+from model.commands.groups import DescribeGroups
 from model.ids import GroupId
-from model.responses import DescribeGroupsResponse
+from model.responses.groups import DescribeGroupsResponse
 from muster.membership import Partitions
 from tests.support.service.stand import Stand
 from tests.support.waiting import until

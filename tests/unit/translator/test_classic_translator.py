@@ -11,7 +11,7 @@ from coordinator.core.consumer.pending_changes import has_to_rejoin
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from model.caller import Caller
-from model.classic_commands import JoinGroup, JoinProtocol
+from model.commands.classic import JoinGroup, JoinProtocol
 from model.errors import InconsistentGroupProtocol
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import (

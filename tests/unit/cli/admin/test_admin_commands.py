@@ -20,7 +20,8 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.caller import Caller
-from model.commands import ConsumerGroupHeartbeat, OffsetCommit, TopicOffsets
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns

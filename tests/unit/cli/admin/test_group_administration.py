@@ -6,12 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from model.commands import (
-    ConsumerGroupHeartbeat,
-    OffsetCommit,
-    TopicOffsets,
-    TxnOffsetCommit,
-)
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.offsets import OffsetCommit, TopicOffsets
+from model.commands.transactions import TxnOffsetCommit
 from model.ids import GroupId, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from tests.unit.cli.admin.test_admin_commands import CALLER, Server, server

@@ -11,8 +11,8 @@ from coordinator.core.replay.offset_records import replay_offset_group
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
-from model.classic_commands import ClassicHeartbeat
-from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.classic import ClassicHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import RebalanceInProgress
 from model.ids import GroupId, InstanceId, LogOffset, MemberId, TopicName, compute_log_partition

@@ -18,12 +18,9 @@ from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.runtime.loop.stats import Histogram
 from coordinator.runtime.runtime import Runtime
 from model.caller import Caller
-from model.commands import (
-    ConsumerGroupHeartbeat,
-    CreateTopic,
-    OffsetCommit,
-    TopicOffsets,
-)
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.offsets import OffsetCommit, TopicOffsets
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, MemberId, TopicId, TopicName

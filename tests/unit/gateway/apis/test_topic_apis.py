@@ -15,7 +15,7 @@ from gateway.apis.topics import k01_fetch
 from gateway.apis.topics.k19_create_topics import make_topic_id
 from gateway.topics.topic_catalogue import PartitionKey
 from model.caller import INTERNAL
-from model.commands import DeleteTopic
+from model.commands.topics import DeleteTopic
 from model.errors import ErrorCode
 from model.ids import TopicName
 from storage.codec.batch_encoding import encode_batch

@@ -26,7 +26,7 @@ from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from gateway.wire_server import KafkaServer
 from model.caller import INTERNAL
-from model.commands import CreateTopic
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
 from storage.log_store import LogStore

@@ -21,7 +21,8 @@ from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response, make_he
 from model.errors import ErrorCode
 from model.ids import MemberId, TopicId, TopicName
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse, PartitionResult, TopicResult
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
+from model.responses.offsets import PartitionResult, TopicResult
 from tests.support.gateway.exchanges import load_exchanges
 from tests.unit.gateway.codec.test_codec_golden import load_vectors
 

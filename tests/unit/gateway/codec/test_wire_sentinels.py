@@ -6,18 +6,11 @@ from typing import Any
 
 from gateway.codec.kio_schema import request_schema
 from model.caller import Caller
-from model.commands import (
-    UNCHANGED,
-    ConsumerGroupLeave,
-    OffsetCommit,
-    OffsetFetch,
-)
+from model.commands.consumer import UNCHANGED, ConsumerGroupLeave
+from model.commands.offsets import OffsetCommit, OffsetFetch
 from model.ids import ZERO_TOPIC_ID
-from model.responses import (
-    ConsumerGroupLeaveResponse,
-    OffsetCommitResponse,
-    OffsetFetchResponse,
-)
+from model.responses.consumer import ConsumerGroupLeaveResponse
+from model.responses.offsets import OffsetCommitResponse, OffsetFetchResponse
 from tests.support.gateway.wire_door import Gateway
 from tests.support.wire.fields import beat, join
 

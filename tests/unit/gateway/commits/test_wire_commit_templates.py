@@ -20,7 +20,7 @@ from gateway.codec.encoding import encode
 from gateway.codec.kio_schema import request_schema
 from gateway.commits.commit_templates import CommitRowsTemplate
 from model.caller import INTERNAL
-from model.commands import CreateTopic, GrowTopic
+from model.commands.topics import CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName, compute_log_partition
 from model.log.records import OffsetCommitKey

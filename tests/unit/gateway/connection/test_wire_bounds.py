@@ -14,7 +14,7 @@ from gateway.commits.offset_commit_wire import encode_commit_response, make_comm
 from gateway.heartbeats.heartbeat_wire import make_heartbeat_decoder
 from model.errors import ErrorCode
 from model.ids import GroupId, TopicName, compute_log_partition
-from model.responses import PartitionResult, TopicResult
+from model.responses.offsets import PartitionResult, TopicResult
 from storage.codec import hot
 
 HEARTBEAT, COMMIT, FETCH = 68, 8, 9

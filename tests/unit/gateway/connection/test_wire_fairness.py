@@ -20,7 +20,7 @@ from gateway.connection.connection_turns import (
     REQUESTS_IN_A_CROWD,
     TURN_S,
 )
-from model.commands import COMMIT_PARTITIONS_MAX
+from model.commands.offsets import COMMIT_PARTITIONS_MAX
 from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.gateway.wire_rig import with_settings
 from tests.support.gateway.wire_steps import COMMIT, commit_topics

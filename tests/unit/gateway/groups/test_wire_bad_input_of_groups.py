@@ -15,8 +15,8 @@ import pytest_asyncio
 from prometheus_client import generate_latest
 
 from gateway.codec.kio_schema import request_schema
-from model.classic_commands import PROTOCOLS_MAX
-from model.commands import COMMIT_PARTITIONS_MAX
+from model.commands.classic import PROTOCOLS_MAX
+from model.commands.offsets import COMMIT_PARTITIONS_MAX
 from model.errors import ErrorCode
 from tests.support.gateway.wire_rig import Rig, run_rig, with_settings
 from tests.support.gateway.wire_steps import (

@@ -20,10 +20,11 @@ from gateway.codec.encoding import encode
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response, make_heartbeat_decoder
 from gateway.pace.cached_heartbeat import CachedHeartbeat
 from model.caller import INTERNAL
-from model.commands import ConsumerGroupHeartbeat, CreateTopic, GrowTopic
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.topics import CreateTopic, GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicName
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.gateway.wire_rig import topic_id_of, with_settings
 from tests.support.gateway.wire_steps import COMMIT, HEARTBEAT, commit_topics

@@ -10,7 +10,7 @@ import pytest
 from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.parking import TICK_MS, Parked, ParkedCachedHeartbeat, ParkedHeartbeat
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import ErrorCode, UnknownMemberId
 from model.ids import TopicId
 from model.log.records import TopicPartitions
@@ -403,7 +403,7 @@ def test_revoked_right_ends_the_use_of_the_kept_answer() -> None:
 
 
 def test_leave_forgets_the_member(door: Door) -> None:
-    from model.responses import ConsumerGroupLeaveResponse
+    from model.responses.consumer import ConsumerGroupLeaveResponse
 
     door.gateway.coordinator.answer = lambda command: ConsumerGroupLeaveResponse("m", -1)
     door.request(HEARTBEAT, 1, 77, **beat("g", "m", -1))

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from gateway.heartbeats.parking import TICK_MS
-from model.classic_commands import SyncGroup
-from model.commands import OffsetCommit
+from model.commands.classic import SyncGroup
+from model.commands.offsets import OffsetCommit
 from model.errors import RebalanceInProgress
-from model.responses import ClassicHeartbeatResponse, OffsetCommitResponse, SyncGroupResponse
+from model.responses.classic import ClassicHeartbeatResponse, SyncGroupResponse
+from model.responses.offsets import OffsetCommitResponse
 from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.gateway.wire_rig import with_settings
 

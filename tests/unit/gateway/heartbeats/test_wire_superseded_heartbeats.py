@@ -15,7 +15,7 @@ import pytest
 
 from gateway.codec.kio_schema import request_schema
 from gateway.wire_clock import Timer
-from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from model.log.records import MemberState

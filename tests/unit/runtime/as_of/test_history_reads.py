@@ -31,20 +31,14 @@ from coordinator.runtime.as_of.history_reads import (
 from coordinator.runtime.runtime import Runtime
 from model.as_of import AsOf, AsOfOffset, AsOfTimestamp
 from model.caller import INTERNAL
-from model.commands import (
-    ConsumerGroupDescribe,
-    CreateTopic,
-    DeleteTopic,
-    OffsetCommit,
-    OffsetFetch,
-    TopicOffsets,
-    TopicToFetch,
-)
+from model.commands.groups import ConsumerGroupDescribe
+from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
+from model.commands.topics import CreateTopic, DeleteTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.responses import OffsetFetchResponse
+from model.responses.offsets import OffsetFetchResponse
 from storage.log.trim import compute_trim_limit
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore

@@ -19,17 +19,12 @@ from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.topics import topic_images
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.caller import INTERNAL
-from model.classic_commands import JoinGroup, JoinProtocol
-from model.commands import (
-    AlterGroupConfigs,
-    ConfigChange,
-    ConfigOperation,
-    DeleteGroup,
-    GrowTopic,
-    TopicOffsets,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.classic import JoinGroup, JoinProtocol
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.groups import DeleteGroup
+from model.commands.offsets import TopicOffsets
+from model.commands.topics import GrowTopic
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from tests.support.virtual.server import CALLER, ProcessEnded, VirtualServer, error_name

@@ -8,11 +8,11 @@ from coordinator.core.classic import classic_leave
 from coordinator.core.classic.classic_rebalance import LEAST_WAIT_MS
 from coordinator.core.state.classic_group import ClassicGroupState
 from coordinator.core.state.outcome import Outcome
-from model.classic_commands import JoinGroup, JoinProtocol, SyncGroup
-from model.commands import LeaveGroup, LeavingMember
+from model.commands.classic import JoinGroup, JoinProtocol, SyncGroup
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, InstanceId, MemberId
-from model.responses import JoinGroupResponse
+from model.responses.classic import JoinGroupResponse
 from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")

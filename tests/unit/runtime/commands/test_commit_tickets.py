@@ -6,7 +6,7 @@ import gc
 import weakref
 
 from model.caller import INTERNAL
-from model.classic_commands import (
+from model.commands.classic import (
     ClassicHeartbeat,
     JoinGroup,
     JoinProtocol,
@@ -14,7 +14,7 @@ from model.classic_commands import (
     SyncGroup,
 )
 from model.ids import GroupId, MemberId
-from model.responses import ClassicHeartbeatResponse, JoinGroupResponse
+from model.responses.classic import ClassicHeartbeatResponse, JoinGroupResponse
 from tests.support.virtual.server import VirtualServer
 from tests.unit.runtime.commands.committer import Committer
 

@@ -15,14 +15,16 @@ from coordinator.runtime.commands import sliced_conversions
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
-from model.classic_commands import (
+from model.commands.classic import (
     ClassicDeadline,
     ClassicHeartbeat,
     ExpireClassicDeadline,
     JoinGroup,
     JoinProtocol,
 )
-from model.commands import ConsumerGroupLeave, ConvertToClassicGroup, GrowTopic
+from model.commands.consumer import ConsumerGroupLeave
+from model.commands.groups import ConvertToClassicGroup
+from model.commands.topics import GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, TopicName

@@ -9,7 +9,7 @@ from coordinator.dispatch.handle import ShardCommand
 from coordinator.runtime.api import Reply
 from coordinator.runtime.commands import command_turns
 from coordinator.runtime.commands.command_turns import Turns
-from model.commands import ConsumerGroupHeartbeat, ConsumerGroupLeave, ReconcileMember
+from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave, ReconcileMember
 from model.errors import UnknownServerError
 from model.ids import GroupId, MemberId
 from tests.support.virtual.server import CALLER, VirtualServer

@@ -12,13 +12,13 @@ import pytest
 
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.commands import waiting_members
-from model.classic_commands import JoinGroup, JoinProtocol, SyncGroup
-from model.commands import LeaveGroup, LeavingMember
+from model.commands.classic import JoinGroup, JoinProtocol, SyncGroup
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
-from model.responses import JoinGroupResponse, SyncGroupResponse
+from model.responses.classic import JoinGroupResponse, SyncGroupResponse
 from tests.support.virtual.server import CALLER, Pending, VirtualServer
 
 G = GroupId("g")

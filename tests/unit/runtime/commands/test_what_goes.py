@@ -12,8 +12,10 @@ import pytest
 
 from coordinator.runtime.loop.stats import Stats
 from model.caller import INTERNAL
-from model.classic_commands import JoinGroup, JoinProtocol
-from model.commands import DeleteGroup, DeleteOffsets, DeleteTopic
+from model.commands.classic import JoinGroup, JoinProtocol
+from model.commands.groups import DeleteGroup
+from model.commands.offsets import DeleteOffsets
+from model.commands.topics import DeleteTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from tests.support.memory import MemoryLogStore

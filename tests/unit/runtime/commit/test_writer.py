@@ -11,14 +11,10 @@ import pytest
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
-from model.commands import (
-    ConsumerGroupDescribe,
-    ConsumerGroupLeave,
-    CreateTopic,
-    ListGroups,
-    OffsetCommit,
-    TopicOffsets,
-)
+from model.commands.consumer import ConsumerGroupLeave
+from model.commands.groups import ConsumerGroupDescribe, ListGroups
+from model.commands.offsets import OffsetCommit, TopicOffsets
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import CoordinatorNotAvailable
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicName

@@ -8,10 +8,11 @@ from coordinator.core.groups.topic_records import Catalogue
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.loading.shard_loader import ShardLoader, read_last_timestamp
 from model.caller import INTERNAL
-from model.commands import AllocateProducerId, GrowTopic
+from model.commands.topics import GrowTopic
+from model.commands.transactions import AllocateProducerId
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
-from model.responses import ProducerIdResponse
+from model.responses.transactions import ProducerIdResponse
 from storage.codec.batch_encoding import encode_batch
 from storage.log_store import PartitionAppend, pack_latest
 from tests.support.memory import MemoryLogStore

@@ -15,19 +15,14 @@ from coordinator.runtime.loading.loading import Loading
 from coordinator.runtime.loop.slices import Paced
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
-from model.commands import (
-    Command,
-    ConsumerGroupDescribe,
-    ConsumerGroupLeave,
-    CreateTopic,
-    DescribeGroups,
-    GrowTopic,
-    ListGroups,
-    WriteTxnMarkers,
-)
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupLeave
+from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups
+from model.commands.topics import CreateTopic, GrowTopic
+from model.commands.transactions import WriteTxnMarkers
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
-from model.responses import (
+from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribeGroupsResponse,
     ListGroupsResponse,

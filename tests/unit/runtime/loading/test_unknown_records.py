@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from model.commands import ListGroups
+from model.commands.groups import ListGroups
 from model.ids import LogOffset, LogPartition
 from model.log.records import ConsumerGroupMetadataKey, OffsetCommitKey
-from model.responses import ListGroupsResponse
+from model.responses.groups import ListGroupsResponse
 from storage.codec.batch_encoding import encode_batch
 from storage.codec.record_codec import encode_key
 from storage.log_store import PartitionAppend, pack_latest

@@ -8,8 +8,9 @@ from structlog.testing import capture_logs
 from coordinator.runtime.loop.refused_joins import RefusedJoins
 from coordinator.runtime.runtime import Runtime
 from model.caller import Caller
-from model.classic_commands import JoinGroup, JoinProtocol
-from model.commands import ConsumerGroupHeartbeat, CreateTopic
+from model.commands.classic import JoinGroup, JoinProtocol
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
     GroupError,

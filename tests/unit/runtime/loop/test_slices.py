@@ -21,22 +21,13 @@ from coordinator.runtime.loop.slices import (
 )
 from coordinator.runtime.offsets import offset_reads
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
-from model.commands import (
-    Command,
-    ConsumerGroupDescribe,
-    DeleteGroup,
-    DeleteOffsets,
-    ListGroups,
-    OffsetFetch,
-    TopicToFetch,
-)
+from model.commands.command import Command
+from model.commands.groups import ConsumerGroupDescribe, DeleteGroup, ListGroups
+from model.commands.offsets import DeleteOffsets, OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicId, TopicName
-from model.responses import (
-    ConsumerGroupDescribeResponse,
-    ListGroupsResponse,
-    OffsetFetchResponse,
-)
+from model.responses.groups import ConsumerGroupDescribeResponse, ListGroupsResponse
+from model.responses.offsets import OffsetFetchResponse
 from tests.support.virtual.server import CALLER, Pending, VirtualServer
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from model.caller import INTERNAL
-from model.commands import GrowTopic
+from model.commands.topics import GrowTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
 from tests.support.virtual.server import VirtualServer, error_name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from model.caller import INTERNAL
-from model.classic_commands import ClassicDeadline, ExpireClassicDeadline
-from model.commands import ConsumerGroupLeave
+from model.commands.classic import ClassicDeadline, ExpireClassicDeadline
+from model.commands.consumer import ConsumerGroupLeave
 from model.errors import RebalanceInProgress
 from model.ids import MemberId
 from tests.support.virtual.server import CALLER, VirtualServer

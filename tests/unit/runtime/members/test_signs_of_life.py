@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.classic_commands import (
+from model.commands.classic import (
     ClassicHeartbeat,
     JoinGroup,
     JoinProtocol,
@@ -15,7 +15,7 @@ from model.classic_commands import (
 )
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
-from model.responses import JoinGroupResponse
+from model.responses.classic import JoinGroupResponse
 from tests.support.virtual.server import CALLER, VirtualServer
 
 G, A = GroupId("g"), MemberId("a")

@@ -7,10 +7,11 @@ import pytest
 from coordinator.core.deadlines.stalls import GRACE_MS, PARDON_AGAIN_MS
 from coordinator.runtime.api import Answer
 from coordinator.runtime.commands import command_turns
-from model.commands import Command
+from model.commands.command import Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
-from model.responses import ClassicHeartbeatResponse, ConsumerGroupHeartbeatResponse
+from model.responses.classic import ClassicHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.support.free_space import set_free_space
 from tests.support.virtual.server import VirtualServer
 from tests.unit.runtime.members.test_signs_of_life import join_classic

@@ -8,15 +8,15 @@ import pytest
 
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.members.member_watches import BUSY_RETRY_MS, SLICE, Watches
-from model.classic_commands import ClassicHeartbeat, JoinGroup, SyncGroup
-from model.commands import (
-    Command,
-    ConsumerGroupDescribe,
+from model.commands.classic import ClassicHeartbeat, JoinGroup, SyncGroup
+from model.commands.command import Command
+from model.commands.consumer import (
     ConsumerGroupHeartbeat,
     ConsumerGroupLeave,
     LeaveGroup,
     LeavingMember,
 )
+from model.commands.groups import ConsumerGroupDescribe
 from model.errors import GroupError
 from model.ids import GroupId, MemberId
 from tests.support.virtual.scheduler import VirtualScheduler

@@ -11,7 +11,9 @@ import pytest
 from coordinator.runtime.background import SILENCE_MS
 from coordinator.runtime.offsets import expiry_walks
 from coordinator.runtime.offsets.expiry_walks import SLICE
-from model.commands import ListGroups, TopicOffsets, TxnOffsetCommit, WriteTxnMarkers
+from model.commands.groups import ListGroups
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import ZERO_TOPIC_ID, GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
@@ -27,7 +29,7 @@ from model.log.records import (
     RecordValue,
 )
 from model.log.side_records import ImportGraceKey, ImportGraceValue, SideRecord
-from model.responses import ListGroupsResponse
+from model.responses.groups import ListGroupsResponse
 from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import PartitionRewrite, StoreStalled

@@ -10,13 +10,15 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from model.classic_commands import ClassicHeartbeat
-from model.commands import ListGroups, OffsetFetch
+from model.commands.classic import ClassicHeartbeat
+from model.commands.groups import ListGroups
+from model.commands.offsets import OffsetFetch
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, TopicId, TopicName
 from model.log.records import OffsetCommitKey, Record
 from model.log.side_records import SideRecord, TopicSideKey, TopicSideValue
-from model.responses import ListGroupsResponse, OffsetFetchResponse
+from model.responses.groups import ListGroupsResponse
+from model.responses.offsets import OffsetFetchResponse
 from storage.codec.batches import Batch
 from storage.codec.record_codec import decode_key, decode_value
 from storage.side_codec import encode_side

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from coordinator.runtime.offsets import offset_deletion
-from model.classic_commands import JoinGroup, JoinProtocol
-from model.commands import ConsumerGroupDescribe, DeleteGroup, ListGroups
+from model.commands.classic import JoinGroup, JoinProtocol
+from model.commands.groups import ConsumerGroupDescribe, DeleteGroup, ListGroups
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
-from model.responses import ListGroupsResponse
+from model.responses.groups import ListGroupsResponse
 from tests.support.offsets import read_group_offsets
 from tests.support.virtual.server import CALLER, VirtualServer, error_name
 

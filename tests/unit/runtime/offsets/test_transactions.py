@@ -13,20 +13,16 @@ from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.offsets import transaction_timeouts
 from coordinator.runtime.offsets.transaction_timeouts import GRACE_MS, INTERVAL_MS
 from model.caller import INTERNAL
-from model.commands import (
-    DeleteOffsets,
-    DeleteTopicOffsets,
-    TopicOffsets,
-    TxnOffsetCommit,
-)
-from model.commands import WriteTxnMarkers as Marker
+from model.commands.offsets import DeleteOffsets, DeleteTopicOffsets, TopicOffsets
+from model.commands.transactions import TxnOffsetCommit
+from model.commands.transactions import WriteTxnMarkers as Marker
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode, UnknownServerError
 from model.ids import GroupId, LogPartition, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitKey, OffsetCommitValue
 from model.log.side_records import ImportGraceKey, ImportGraceValue, SideRecord
-from model.responses import OffsetFetchResponse
+from model.responses.offsets import OffsetFetchResponse
 from storage.codec.batches import Batch, decode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log.fold import PartitionFold

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator.core.target.target_assignment import compute_target_problem
-from model.commands import UNCHANGED, AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.consumer import UNCHANGED
 from model.configs.group_configs import (
     ASSIGNORS,
     CO_PARTITION,
@@ -19,7 +20,7 @@ from model.configs.group_configs import (
 )
 from model.errors import InvalidConfig
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.responses import Done
+from model.responses.response import Done
 from model.topics import compute_image_with
 from muster.assignors.names import BUILT_IN_ASSIGNORS
 from tests.support.members import Member

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from model.client_assignment_commands import (
+from model.client_assignors import ClientAssignor, InstalledMetadataValue
+from model.commands.client_assignment import (
     ComputedAssignment,
     InstallAssignment,
     PrepareAssignment,
     PrepareAssignmentResponse,
 )
-from model.client_assignors import ClientAssignor, InstalledMetadataValue
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
 from model.log.records import TopicPartitions
-from model.responses import Done
+from model.responses.response import Done
 from tests.support.virtual.server import CALLER, Pending, VirtualServer, error_name
 
 G = GroupId("g")

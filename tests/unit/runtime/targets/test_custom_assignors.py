@@ -15,10 +15,11 @@ from coordinator.runtime.targets import custom_assignors
 from coordinator.runtime.targets.assignor_runs import MOST_CUSTOM
 from coordinator.runtime.targets.custom_assignors import AssignorNotFound, load_assignors
 from model.caller import INTERNAL
-from model.commands import ConsumerGroupHeartbeat, CreateTopic
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from muster.assignors.assignor import Assignor
 from muster.assignors.problem import Problem
 from muster.assignors.registry import ASSIGNORS

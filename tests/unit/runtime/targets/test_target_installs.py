@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.targets import target_installs
-from model.commands import ConsumerGroupLeave
+from model.commands.consumer import ConsumerGroupLeave
 from model.ids import GroupId, MemberId
 from tests.support.invariants import check_group
 from tests.support.virtual.server import CALLER, VirtualServer

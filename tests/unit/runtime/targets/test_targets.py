@@ -12,7 +12,8 @@ import pytest
 
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
-from model.commands import ConsumerGroupHeartbeat, CreateTopic
+from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from muster.assignors import registry

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from coordinator.runtime.api import Answer
 from model.caller import INTERNAL
-from model.commands import CreateTopic
+from model.commands.topics import CreateTopic
 from model.ids import TopicName
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from tests.support.virtual.server import VirtualServer, make_topic_id
 
 FOO = TopicName("foo")

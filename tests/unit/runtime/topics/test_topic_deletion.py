@@ -13,24 +13,17 @@ from coordinator.runtime.offsets.offset_reads import StoredOffset, read_highest_
 from coordinator.runtime.topics import topic_deletion
 from coordinator.runtime.topics.topic_deletion import RETRY_MS, TopicDeletion
 from model.caller import INTERNAL
-from model.commands import (
-    Command,
-    CreateTopic,
-    DeleteTopic,
-    OffsetCommit,
-    OffsetFetch,
-    TopicOffsets,
-    TopicToFetch,
-    TxnOffsetCommit,
-    WriteTxnMarkers,
-)
+from model.commands.command import Command
+from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
+from model.commands.topics import CreateTopic, DeleteTopic
+from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 from model.log.side_records import TopicDeletionValue
-from model.responses import OffsetCommitResponse, OffsetFetchResponse
+from model.responses.offsets import OffsetCommitResponse, OffsetFetchResponse
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log_store import StoreStalled
 from tests.support.free_space import set_free_space

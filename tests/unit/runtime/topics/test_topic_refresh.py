@@ -7,7 +7,7 @@ import pytest
 from coordinator.runtime.targets import target_schedule
 from coordinator.runtime.topics import topic_refresh
 from model.caller import INTERNAL
-from model.commands import GrowTopic
+from model.commands.topics import GrowTopic
 from model.ids import TopicName
 from tests.support.virtual.server import VirtualServer
 

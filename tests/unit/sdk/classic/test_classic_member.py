@@ -15,8 +15,8 @@ import pytest
 
 import muster
 from model.caller import INTERNAL
-from model.classic_commands import ClassicDeadline
-from model.commands import GrowTopic
+from model.commands.classic import ClassicDeadline
+from model.commands.topics import GrowTopic
 from model.ids import GroupId, MemberId, TopicName
 from muster.assignors.embedded import encode_subscription, make_subscription
 from muster.classic import classic_base

@@ -17,7 +17,8 @@ import pytest
 import muster
 from coordinator.runtime.api import Reply
 from coordinator.service.session import group_service
-from model.commands import Command, ConsumerGroupHeartbeat
+from model.commands.command import Command
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import CoordinatorNotAvailable
 from muster.connection import client as client_module

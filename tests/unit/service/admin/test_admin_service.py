@@ -16,11 +16,11 @@ import muster
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from model.caller import INTERNAL
-from model.commands import OffsetCommit, TopicOffsets
+from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import ClassicGroupMember, GroupMetadataValue, Record
-from model.responses import OffsetCommitResponse
+from model.responses.offsets import OffsetCommitResponse
 from muster.v1 import admin_pb2, group_pb2
 from tests.support.authorizers import Rights
 from tests.support.imported_groups import make_imported

@@ -10,7 +10,8 @@ from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.service.grpc_server import compute_ping_interval_ms
 from coordinator.service.settings import GrpcSettings
 from model.caller import INTERNAL
-from model.commands import TopicOffsets, TxnOffsetCommit
+from model.commands.offsets import TopicOffsets
+from model.commands.transactions import TxnOffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns

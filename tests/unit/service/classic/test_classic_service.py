@@ -14,10 +14,11 @@ import pytest
 from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.wire.answer_slices import SLICE
 from model.caller import INTERNAL
-from model.classic_commands import JoinGroup, JoinProtocol, SyncGroup
-from model.commands import DescribeGroups
+from model.commands.classic import JoinGroup, JoinProtocol, SyncGroup
+from model.commands.groups import DescribeGroups
 from model.ids import GroupId, MemberId
-from model.responses import DescribeGroupsResponse, JoinGroupResponse, SyncGroupResponse
+from model.responses.classic import JoinGroupResponse, SyncGroupResponse
+from model.responses.groups import DescribeGroupsResponse
 from muster.v1 import classic_pb2, group_pb2
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand

@@ -12,7 +12,7 @@ from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.session.session import Session
 from coordinator.service.settings import GrpcSettings
 from model.caller import Caller
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2

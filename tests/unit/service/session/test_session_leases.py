@@ -6,7 +6,7 @@ from coordinator.core.deadlines.member_liveness import MemberLiveness
 from coordinator.service.session.session import Session
 from coordinator.service.session.session_member import Phase
 from model.caller import INTERNAL
-from model.commands import AlterGroupConfigs, ConfigChange, ConfigOperation
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.ids import GroupId, MemberId
 from tests.support.service.session_client import (
     GROUP,

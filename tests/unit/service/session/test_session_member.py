@@ -12,7 +12,7 @@ from coordinator.service.session.session_member import (
     Watch,
 )
 from model.caller import Caller
-from model.commands import ConsumerGroupHeartbeat
+from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import (
     CoordinatorNotAvailable,
     FencedMemberEpoch,
@@ -22,7 +22,7 @@ from model.errors import (
 )
 from model.ids import GroupId, MemberId, TopicId
 from model.log.records import TopicPartitions
-from model.responses import ConsumerGroupHeartbeatResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
 CALLER = Caller("User:ANONYMOUS", "app", "/127.0.0.1")
 OWNED = (TopicPartitions(TopicId(b"t" * 16), (0, 1)),)

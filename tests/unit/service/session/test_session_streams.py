@@ -9,7 +9,7 @@ from coordinator.runtime.api import Reply
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.streams import sessions as sessions_module
 from coordinator.service.streams.sessions import MemberKey, SessionRegistry
-from model.commands import Command
+from model.commands.command import Command
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2, types_pb2
 from tests.support.service.session_client import (

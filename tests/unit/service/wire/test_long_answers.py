@@ -18,14 +18,13 @@ from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.encode import encode_fetched
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, TopicName
-from model.responses import (
+from model.responses.groups import (
     DescribedClassicGroup,
     DescribedClassicMember,
     DescribedConsumerGroup,
     DescribedMember,
-    FetchedOffset,
-    FetchedTopic,
 )
+from model.responses.offsets import FetchedOffset, FetchedTopic
 from model.topics import TopicImage
 
 ROWS = 40

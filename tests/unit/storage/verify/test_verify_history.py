@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.commands import DeleteGroup
+from model.commands.groups import DeleteGroup
 from model.ids import GroupId, LogOffset, LogPartition
 from model.log.records import GroupMetadataKey, GroupMetadataValue, Record
 from storage.codec.batch_encoding import encode_batch

@@ -1,0 +1,107 @@
+"""All commands, by what they are about."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
+from model.commands.client_assignment import InstallAssignment, PrepareAssignment
+from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
+from model.commands.consumer import (
+    ConsumerGroupHeartbeat,
+    ConsumerGroupLeave,
+    ExpireMember,
+    LeaveGroup,
+    ReconcileMember,
+    RefreshAssignor,
+    RefreshTopics,
+)
+from model.commands.groups import (
+    ConsumerGroupDescribe,
+    ConvertToClassicGroup,
+    DeleteGroup,
+    DescribeGroups,
+    ListGroups,
+    PlanMigration,
+)
+from model.commands.offsets import (
+    DeleteOffsets,
+    DeleteTopicOffsets,
+    ExpireOffsets,
+    OffsetCommit,
+    OffsetFetch,
+)
+from model.commands.topics import (
+    CreateTopic,
+    DeleteTopic,
+    ForgetDeletedTopic,
+    GrowTopic,
+    SetTopicRacks,
+)
+from model.commands.transactions import (
+    AbortTransaction,
+    AllocateProducerId,
+    EndTransaction,
+    ExpireProducers,
+    ListTransactions,
+    TxnOffsetCommit,
+    WriteTxnMarkers,
+)
+
+GroupCommand: TypeAlias = (
+    ConsumerGroupHeartbeat
+    | ConsumerGroupLeave
+    | LeaveGroup
+    | JoinGroup
+    | SyncGroup
+    | ClassicHeartbeat
+    | ExpireClassicDeadline
+    | ConvertToClassicGroup
+    | ReconcileMember
+    | PrepareAssignment
+    | InstallAssignment
+    | ExpireMember
+    | RefreshTopics
+    | RefreshAssignor
+    | OffsetCommit
+    | OffsetFetch
+    | DeleteTopicOffsets
+    | ExpireOffsets
+)
+"""Commands of one group, handled by the shard of its log partition."""
+
+
+TopicCommand: TypeAlias = (
+    CreateTopic | GrowTopic | SetTopicRacks | DeleteTopic | ForgetDeletedTopic | AllocateProducerId
+)
+"""Commands of Muster's own topic catalogue."""
+
+
+ConfigCommand: TypeAlias = AlterGroupConfigs | DescribeGroupConfigs | ListGroupConfigs
+"""Commands of group configs, which are stored beside the topics."""
+
+
+DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
+"""Commands of one group that scan its offsets."""
+
+
+TransactionCommand: TypeAlias = (
+    TxnOffsetCommit | WriteTxnMarkers | ExpireProducers | AbortTransaction | EndTransaction
+)
+"""Commands of transactions: of one group, or of one log partition."""
+
+
+ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration
+"""Read-only commands over groups of several shards."""
+
+
+Command: TypeAlias = (
+    GroupCommand
+    | DeletionCommand
+    | TransactionCommand
+    | ListTransactions
+    | TopicCommand
+    | ConfigCommand
+    | ReadCommand
+)
+"""A command that a front end may submit."""

@@ -1,0 +1,1 @@
+"""Responses of the coordinator. An error response is a raised ``GroupError``."""

@@ -1,0 +1,35 @@
+"""Responses to members of consumer groups."""
+
+from __future__ import annotations
+
+from model.commands.client_assignment import ClientAssignment
+from model.ids import MemberId
+from model.log.records import TopicPartitions
+from model.value import value
+
+
+@value
+class ConsumerGroupHeartbeatResponse:
+    """``assignment`` is ``None`` if it has not changed since the member's last request.
+
+    ``news``: this response has a new epoch or assignment, so a front end sends it at once.
+    ``parkable``: the member is STABLE or UNRELEASED_PARTITIONS, so a heartbeat without a change may
+    be held back until there is one. ``settled``: the member is STABLE at its target and need not
+    return before its interval. ``local`` is set if the member's target comes from its client-side
+    assignor.
+    """
+
+    member_id: MemberId
+    member_epoch: int
+    heartbeat_interval_ms: int
+    assignment: tuple[TopicPartitions, ...] | None
+    news: bool
+    parkable: bool
+    settled: bool
+    client_assignment: ClientAssignment | None = None
+
+
+@value
+class ConsumerGroupLeaveResponse:
+    member_id: MemberId
+    member_epoch: int

@@ -1,0 +1,109 @@
+"""Responses that list and describe groups of any protocol."""
+
+from __future__ import annotations
+
+from model.errors import ErrorCode
+from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
+from model.value import value
+
+
+@value
+class NamedTopicPartitions:
+    """Partitions of an existing topic, with its name."""
+
+    topic_id: TopicId
+    topic_name: TopicName
+    partitions: tuple[int, ...]
+
+
+@value
+class DescribedMember:
+    """A member as ConsumerGroupDescribe shows it. ``member_type`` 1: the consumer protocol."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: tuple[TopicName, ...]
+    subscribed_topic_regex: str | None
+    assignment: tuple[NamedTopicPartitions, ...]
+    pending_revocation: tuple[NamedTopicPartitions, ...]
+    target_assignment: tuple[NamedTopicPartitions, ...]
+    state: str
+    member_type: int = 1
+
+
+@value
+class DescribedConsumerGroup:
+    """A consumer group, or the error of describing it."""
+
+    group_id: GroupId
+    error: ErrorCode
+    error_message: str | None
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor_name: str
+    members: tuple[DescribedMember, ...]
+
+
+@value
+class ConsumerGroupDescribeResponse:
+    groups: tuple[DescribedConsumerGroup, ...]
+
+
+@value
+class ListedGroup:
+    """``group_type`` and ``state`` are in Kafka's spelling: ``consumer``, ``Stable``.
+
+    ``group_epoch`` is the generation of a classic group.
+    """
+
+    group_id: GroupId
+    protocol_type: str
+    state: str
+    group_type: str
+    members: int
+    group_epoch: int
+
+
+@value
+class ListGroupsResponse:
+    groups: tuple[ListedGroup, ...]
+
+
+@value
+class DescribedClassicMember:
+    """A member of a classic group; ``metadata`` is empty unless the group is Stable."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@value
+class DescribedClassicGroup:
+    """A classic group, or the error of describing it.
+
+    ``protocol`` is the selected protocol, empty unless the group is Stable. ``generation`` is not
+    in Kafka's response.
+    """
+
+    group_id: GroupId
+    error: ErrorCode
+    error_message: str | None
+    state: str
+    protocol_type: str
+    protocol: str
+    generation: int = 0
+    members: tuple[DescribedClassicMember, ...] = ()
+
+
+@value
+class DescribeGroupsResponse:
+    groups: tuple[DescribedClassicGroup, ...]

@@ -1,0 +1,54 @@
+"""All responses."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from model.commands.client_assignment import PrepareAssignmentResponse
+from model.responses.classic import (
+    ClassicHeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    SyncGroupResponse,
+)
+from model.responses.configs import GroupConfigsResponse, ListGroupConfigsResponse
+from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.groups import (
+    ConsumerGroupDescribeResponse,
+    DescribeGroupsResponse,
+    ListGroupsResponse,
+)
+from model.responses.migration import MigrationPlan
+from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.topics import TopicResponse
+from model.responses.transactions import ListTransactionsResponse, ProducerIdResponse
+from model.value import value
+
+
+@value
+class Done:
+    """An internal command was carried out, or had nothing to do."""
+
+
+Response: TypeAlias = (
+    ConsumerGroupHeartbeatResponse
+    | ConsumerGroupLeaveResponse
+    | LeaveGroupResponse
+    | JoinGroupResponse
+    | SyncGroupResponse
+    | ClassicHeartbeatResponse
+    | PrepareAssignmentResponse
+    | OffsetCommitResponse
+    | OffsetFetchResponse
+    | ConsumerGroupDescribeResponse
+    | ListGroupsResponse
+    | DescribeGroupsResponse
+    | MigrationPlan
+    | TopicResponse
+    | ProducerIdResponse
+    | OffsetDeleteResponse
+    | GroupConfigsResponse
+    | ListGroupConfigsResponse
+    | ListTransactionsResponse
+    | Done
+)
