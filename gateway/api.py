@@ -20,13 +20,12 @@ The response is built from the *newest* version's kio response module, used unty
 It is encoded in the request's version: fields that this version lacks are dropped, and fields that
 the newest version no longer has take their default.
 
-Fields have kio's names but hold plain values in both directions: int milliseconds for timedelta
-and datetime, 16 bytes or ``None`` for a UUID, an int (``model.errors.ErrorCode`` is one) for an
-error code, str, bytes, int, bool. Arrays are tuples in requests and any sequence in responses.
+Fields have kio's names but hold plain values both ways: int milliseconds for timedelta and
+datetime, 16 bytes or ``None`` for a UUID, an int for an error code, str, bytes, int, bool. Arrays
+are tuples in requests and any sequence in responses.
 
 An exception from a handler is a bug: it is logged, and the client gets the response of
-``Api.failed``, or the connection is closed if the API has none. Errors meant for the client are
-part of the response. A handler must not block.
+``Api.failed``, or the connection is closed. Errors for the client are responses. Never block.
 """
 
 from __future__ import annotations

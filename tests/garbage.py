@@ -30,6 +30,8 @@ async def count_left(
     """
     await ask(WARM_UP)
     gc.collect()
+    # What is there already is neither walked nor counted, which would take most of the time.
+    gc.freeze()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -44,6 +46,7 @@ async def count_left(
         living = _count_living()
     finally:
         gc.set_debug(0)
+        gc.unfreeze()
         if was_enabled:
             gc.enable()
     living.subtract(before)

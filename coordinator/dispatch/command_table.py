@@ -213,4 +213,4 @@ _ROWS: Final = (
 )
 
 COMMANDS: Final[Mapping[type[Any], Row]] = dict(_ROWS)
-"""All command types: those of ``model.commands.command.Command``, and the runtime's own commands."""
+"""All command types: those of ``Command``, and the runtime's own commands."""

@@ -6,6 +6,9 @@ import pytest
 
 from tests.state_changes import Change, build_server, find_changes
 
+pytestmark = pytest.mark.xdist_group("only_replay")
+"""One process runs them all, for they share the fixture."""
+
 PACKAGES = ("coordinator", "translator")
 """The packages to search; others that see a shard only describe it."""
 
