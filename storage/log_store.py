@@ -2,9 +2,12 @@
 
 For each partition of the ``__consumer_offsets`` log, a store holds the record batches in offset
 order (``log``), the last committed record of every key (``latest``, i.e. the compacted log) and the
-offsets committed in open transactions (``pending``). ``storage.log.fold`` defines how ``latest``
-and ``pending`` follow from the log. ``side`` holds state that has no Kafka record type. ``kept``
-indexes the records that trimming left below the history start (``storage.log.trim``).
+offsets committed in open transactions (``pending``). A write stores its batches; its changes to
+``latest`` are in memory until a *checkpoint* stores each changed key once, with the log offsets up
+to which ``latest`` is then true. A start replays the log from there. ``storage.log.fold`` defines
+how ``latest`` and ``pending`` follow from the log. ``side`` holds state that has no Kafka record
+type. ``kept`` indexes the records that trimming left below the history start
+(``storage.log.trim``).
 
 A store has a single writer. Each ``write`` is atomic. All calls come from one thread, except
 ``sync``, which may run in another thread concurrently.
@@ -130,7 +133,8 @@ class LogStore(Protocol):
 
         A side value of ``None`` deletes the side record. Several appends may go to one partition,
         in offset order. Raises ``ValueError`` if a base offset is not the next offset (or is below
-        it, for an append that may leave a gap), ``StoreStalled`` if nothing was written, and
+        it, for an append that may leave a gap), ``StoreStalled`` if nothing was written (also when
+        too much is not settled yet: a checkpoint is in progress), and
         ``StoreFailed`` if it is unknown what was written.
         """
         ...
@@ -162,8 +166,27 @@ class LogStore(Protocol):
     def rewrite(self, rewrite: PartitionRewrite) -> None:
         """Replace batches atomically, but not durably; ``latest`` and ``pending`` do not change.
 
-        Removed and new batches must end below the durable offset and before the last batch of the
-        partition, or ``ValueError`` is raised. Other errors are those of ``write``.
+        Removed and new batches must end below the durable offset, below ``checkpoint_offset`` and
+        before the last batch of the partition, or ``ValueError`` is raised. Other errors are those
+        of ``write``.
+        """
+        ...
+
+    @property
+    def unsettled_keys(self) -> int:
+        """How many changed keys of ``latest`` the next checkpoint has to write."""
+        ...
+
+    def checkpoint_offset(self, partition: LogPartition) -> LogOffset:
+        """The log offset up to which the last complete checkpoint of ``latest`` is true."""
+        ...
+
+    def write_checkpoint(self, keys_max: int) -> Iterator[bool]:
+        """Write the changes to ``latest`` so far, at most ``keys_max`` keys in a step.
+
+        Yields after each step: ``False`` if the store stalled and the step is tried again. The
+        checkpoint counts once the iterator is exhausted. Only one may be in progress: a second one
+        ends at once. Other errors are those of ``write``.
         """
         ...
 
@@ -287,14 +310,17 @@ def check_append(append: PartitionAppend, next_offset: int) -> None:
             raise ValueError(f"record key {key.hex()} is not an offset key and cannot be pending")
 
 
-def check_rewrite(rewrite: PartitionRewrite, durable: int, log_end: int) -> None:
-    """Raise ``ValueError`` unless the rewrite ends below the durable and log end offsets."""
+def check_rewrite(rewrite: PartitionRewrite, settled: int, log_end: int) -> None:
+    """Raise ``ValueError`` unless the rewrite ends below the settled and log end offsets.
+
+    ``settled`` is the offset below which everything is durable and part of a checkpoint.
+    """
     ends = [offset + 1 for offset in rewrite.removed]
     ends += [sum(read_batch_range(batch)) for batch in rewrite.batches]
     end = max(ends, default=0)
-    if end > durable or (ends and end >= log_end):
+    if end > settled or (ends and end >= log_end):
         raise ValueError(
-            f"partition {rewrite.partition} is durable up to {durable} and ends at {log_end}: "
+            f"partition {rewrite.partition} is settled up to {settled} and ends at {log_end}: "
             f"it cannot be rewritten up to {end}"
         )
 
@@ -339,8 +365,8 @@ def compute_prefix_end(prefix: bytes) -> bytes | None:
     return stripped[:-1] + bytes((stripped[-1] + 1,))
 
 
-def scan_offset_group_ids(seek: Callable[[bytes], bytes | None]) -> Iterator[GroupId]:
-    """Iterate over the distinct groups of type-1 keys.
+def scan_offset_groups(seek: Callable[[bytes], bytes | None]) -> Iterator[bytes]:
+    """Iterate over the distinct groups of type-1 keys, as the prefix of the keys of each.
 
     ``seek`` returns the first record key at or after its argument.
     """
@@ -352,5 +378,10 @@ def scan_offset_group_ids(seek: Callable[[bytes], bytes | None]) -> Iterator[Gro
         end = 4 + int.from_bytes(key[2:4], "big")
         if len(key) < end + 2:
             raise StoreCorrupt(f"offset key {key.hex()} ends within its group id")
-        yield GroupId(key[4:end].decode("utf-8", "replace"))
+        yield key[:end]
         position = compute_prefix_end(key[:end])
+
+
+def decode_offset_group(prefix: bytes) -> GroupId:
+    """The group of a prefix of offset keys."""
+    return GroupId(prefix[4:].decode("utf-8", "replace"))

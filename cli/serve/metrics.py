@@ -197,6 +197,16 @@ class SnapshotCollector(Collector):
             "Records loaded at startup.",
             counters["records_loaded"],
         )
+        yield _counter(
+            "muster_log_checkpoints",
+            "Checkpoints of the current state written since the start.",
+            counters["checkpoints"],
+        )
+        yield _gauge(
+            "muster_log_unsettled_keys",
+            "Changed record keys that the next checkpoint has to write.",
+            counters["unsettled_keys"],
+        )
         yield _gauge(
             "muster_log_history_bytes",
             "Size of the complete log, from the history start of each partition.",

@@ -58,7 +58,7 @@ from muster.assignors.registry import Assignors
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
-from storage.transfer.backup import remove_checkpoint
+from storage.transfer.backup import remove_snapshot
 
 log = structlog.get_logger("muster.serve")
 
@@ -293,7 +293,7 @@ class Service:
     def _make_backups(self) -> StoreBackups | None:
         if not isinstance(self._store, RocksLogStore):
             return None
-        remove_checkpoint(self.folder.store)
+        remove_snapshot(self.folder.store)
         return StoreBackups(self._store, self.folder.store)
 
     def _make_history(self, runtime: Runtime) -> HistoryReads:

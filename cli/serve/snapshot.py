@@ -62,6 +62,8 @@ _PLAIN_COUNTERS = (
     "offsets_expired",
     "groups_expired",
     "transactions_timed_out",
+    "checkpoints",
+    "unsettled_keys",
     "history_bytes",
     "history_age_ms",
     "history_trimmed_bytes",

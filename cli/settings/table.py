@@ -148,6 +148,31 @@ _LOG_SETTINGS = (
         minimum=1,
     ),
     of_field(
+        "log.checkpoint.interval.ms",
+        Kind.INT,
+        Scope.LOG,
+        "How long a change may be in the log alone before a checkpoint writes it to the current "
+        "state on disk. A start replays what follows the last checkpoint.",
+        minimum=1,
+    ),
+    of_field(
+        "log.checkpoint.bytes",
+        Kind.LONG,
+        Scope.LOG,
+        "The number of bytes written to the log after which a checkpoint begins earlier.",
+        minimum=1,
+        maximum=LONG_MAX,
+    ),
+    of_field(
+        "log.checkpoint.keys",
+        Kind.INT,
+        Scope.LOG,
+        "The number of changed record keys after which a checkpoint begins earlier. They are held "
+        "in memory, in some 300 bytes each.",
+        minimum=1,
+        maximum=200_000,
+    ),
+    of_field(
         "log.history.ms",
         Kind.LONG,
         Scope.LOG,

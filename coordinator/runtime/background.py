@@ -10,6 +10,7 @@ import structlog
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.commit.checkpoints import Checkpoints
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
@@ -22,7 +23,7 @@ from model.commands.command import Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, ProducerId, compute_log_partition
 from model.log.records import OffsetCommitKey
-from storage.log_store import LogStore
+from storage.log_store import LogStore, PartitionAppend
 
 SILENCE_MS = 86_400_000
 """After this long without a write, the time before a start does not count against offset
@@ -32,7 +33,8 @@ log = structlog.get_logger()
 
 
 class Background:
-    """Runs the background walks: topic deletion, offset expiry, log trimming, transaction timeouts.
+    """Runs the background walks: topic deletion, offset expiry, log trimming, transaction timeouts,
+    and the checkpoints of the store.
 
     One event-loop iteration of ``slices`` does one slice of one walk, and only when no other work
     waits. ``submit`` takes the coordinator's own commands. ``begin_grace`` keeps all offsets for
@@ -52,6 +54,7 @@ class Background:
         *,
         slices: Slices,
         writer: Writer,
+        checkpoints: Checkpoints,
         catalogue: TopicCatalogueRuntime,
         submit: Callable[[Command, Reply], None],
         begin_grace: Callable[[], None],
@@ -96,7 +99,8 @@ class Background:
             imported_at_ms=lambda: catalogue.imported_at_ms,
             on_failure=on_failure,
         )
-        writer.on_written = self._trimming.sizes.note
+        self._checkpoints = checkpoints
+        writer.on_written = self._note_written
         self.transactions = TransactionTimeouts(
             slices,
             clock,
@@ -115,6 +119,10 @@ class Background:
         self._expiry.begin()
         self._trimming.begin()
         self.transactions.begin()
+
+    def _note_written(self, appends: Sequence[PartitionAppend]) -> None:
+        self._trimming.sizes.note(appends)
+        self._checkpoints.note(appends)
 
     def _begin_grace_after_silence(self) -> None:
         """Grant all offsets a grace period if, by the wall clock, nothing was written for long.
@@ -135,6 +143,7 @@ class Background:
     def stop(self) -> None:
         """Stop all walks, because the store is about to close. The next start resumes them."""
         self._slices.stop()
+        self._checkpoints.stop()
 
 
 def _find_producers(shards: Sequence[Shard], key: OffsetCommitKey) -> Collection[ProducerId]:

@@ -22,6 +22,7 @@ from coordinator.runtime.commands.group_reads import GroupReads
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commands.topic_command_runner import TopicCommands
 from coordinator.runtime.commands.waiting_members import WaitingMembers
+from coordinator.runtime.commit.checkpoints import Checkpoints
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.commit.writer import Writer
@@ -228,6 +229,15 @@ class Parts:
 
     def _make_background(self) -> Background:
         around = self._around
+        checkpoints = Checkpoints(
+            around.store,
+            self._scheduler,
+            self.context.slices.beside(),
+            around.stats,
+            around.settings,
+            is_held=self.context.is_low_on_space,
+            on_failure=around.on_failure,
+        )
         return Background(
             around.store,
             self._scheduler,
@@ -237,6 +247,7 @@ class Parts:
             around.shards,
             slices=self.context.slices.beside(),
             writer=self.writer,
+            checkpoints=checkpoints,
             catalogue=self.catalogue,
             submit=self._submit,
             begin_grace=self.topics.begin_grace,

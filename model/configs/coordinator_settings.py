@@ -58,6 +58,9 @@ class CoordinatorSettings:
     assignor_time_limit_ms: int = 30_000
     log_min_free_bytes: int = 256 * 1024 * 1024
     flush_records_max: int = 5_000
+    log_checkpoint_interval_ms: int = 5_000
+    log_checkpoint_bytes: int = 32 * 1024 * 1024
+    log_checkpoint_keys: int = 100_000
     log_history_ms: int = 604_800_000
     log_history_bytes: int = 1_073_741_824
     log_history_check_interval_ms: int = 60_000

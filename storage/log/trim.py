@@ -117,12 +117,17 @@ def pack_measure(measure: Measure) -> dict[bytes, bytes | None]:
 
 
 def compute_trim_limit(store: LogStore, partition: LogPartition) -> LogOffset:
-    """The offset up to which the log may be trimmed: durable, and below the last batch."""
+    """The offset up to which the log may be trimmed.
+
+    Everything below is durable, in a checkpoint, so that no start replays it, and below the last
+    batch.
+    """
     end = store.next_offset(partition)
     last = next(store.read_log(partition, LogOffset(end - 1)), None) if end else None
     if last is None:
         return LogOffset(0)
-    return LogOffset(min(store.durable_offset(partition), read_batch_range(last)[0]))
+    settled = min(store.durable_offset(partition), store.checkpoint_offset(partition))
+    return LogOffset(min(settled, read_batch_range(last)[0]))
 
 
 def read_old(

@@ -14,6 +14,11 @@ _LOG_KEY = struct.Struct(">HQ")
 _NAMED_MAX = 3
 
 
+def compute_damage(folder: Path, what: str) -> StoreCorrupt:
+    """The error of a store in which something is missing or contradicts itself."""
+    return StoreCorrupt(f"{folder} is damaged, restore the data folder from a backup: {what}")
+
+
 def check_blobs(path: Path, log: Any) -> None:
     """Raise ``StoreCorrupt`` if blob files, which hold the batches, are missing or truncated.
 

@@ -29,6 +29,7 @@ from storage.log_store import (
 )
 from storage.rocks.rocks_cursors import errors_of
 from storage.rocks.rocks_damage import describe_readable
+from storage.rocks.rocks_latest import FORMAT_KEY, POSITIONS_KEY
 from storage.rocks.rocks_options import (
     RAW_MODE,
     compute_family_options,
@@ -41,7 +42,7 @@ from storage.rocks.wal_tail import cut_torn_tail
 MAX_PARTITIONS = 1 << 16
 """A key encodes the partition in two bytes."""
 
-_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY = b"format", b"cluster.id", b"partitions"
+_CLUSTER_ID_KEY, _PARTITIONS_KEY = b"cluster.id", b"partitions"
 
 
 def open_store(
@@ -120,9 +121,10 @@ def _finish_creation(folder: Path, db: Rdict, watermark: Watermark) -> None:
     header = watermark.header
     batch = WriteBatch(raw_mode=True)
     meta = db.get_column_family_handle("meta")
-    batch.put(_FORMAT_KEY, str(header.format_version).encode(), meta)
+    batch.put(FORMAT_KEY, str(header.format_version).encode(), meta)
     batch.put(_CLUSTER_ID_KEY, header.cluster_id.encode(), meta)
     batch.put(_PARTITIONS_KEY, str(header.partitions).encode(), meta)
+    batch.put(POSITIONS_KEY, bytes(8 * header.partitions), meta)
     with errors_of(folder):
         db.write(batch)
         db.flush_wal(True)
@@ -135,7 +137,7 @@ def _check_meta(folder: Path, db: Rdict, header: WatermarkHeader) -> None:
     meta = db.get_column_family("meta")
     try:
         with errors_of(folder):
-            keys = (_FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY)
+            keys = (FORMAT_KEY, _CLUSTER_ID_KEY, _PARTITIONS_KEY)
             version, cluster_id, partitions = (meta.get(key) for key in keys)
     finally:
         meta.close()
@@ -144,12 +146,6 @@ def _check_meta(folder: Path, db: Rdict, header: WatermarkHeader) -> None:
             f"{folder} has format {int(version)}, this version reads up to {FORMAT_VERSION}: "
             "use a newer version"
         )
-    if version is not None and int(version) < header.format_version:
-        raised = WriteBatch(raw_mode=True)
-        family = db.get_column_family_handle("meta")
-        raised.put(_FORMAT_KEY, str(header.format_version).encode(), family)
-        with errors_of(folder):
-            db.write(raised)
     if cluster_id != header.cluster_id.encode() or partitions != str(header.partitions).encode():
         raise StoreCorrupt(
             f"{folder}: the watermark belongs to another store ({header.cluster_id}); "

@@ -18,6 +18,7 @@ from model.ids import LogOffset, LogPartition
 from storage.folder.store_folder import ROCKSDB_NAME, WATERMARK_NAME
 from storage.folder.unfinished import make_folder
 from storage.folder.watermark import WatermarkHeader, read_watermark_header, read_watermark_offsets
+from storage.log.latest_overlay import LatestOverlay, merge_latest
 from storage.log_store import (
     LatestEntry,
     StoreCorrupt,
@@ -28,6 +29,7 @@ from storage.log_store import (
     unpack_pending,
 )
 from storage.rocks.rocks_cursors import errors_of
+from storage.rocks.rocks_latest import POSITIONS_KEY, decode_positions, replay_from
 from storage.rocks.rocks_opening import open_rocksdb_for_reading
 
 _PARTITION = struct.Struct(">H")
@@ -113,6 +115,9 @@ class RocksLogReader:
         self._db = db
         self._families = {name: db.get_column_family(name) for name in families}
         self._files = files
+        self._overlay = LatestOverlay()
+        """What the log has after the last checkpoint, of the partitions in ``_replayed``."""
+        self._replayed: set[LogPartition] = set()
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
         """See ``LogStore.read_log``."""
@@ -178,21 +183,44 @@ class RocksLogReader:
     def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
         """See ``LogStore.latest``."""
         prefix = _PARTITION.pack(partition) + key_prefix
-        for key, packed in self._scan("latest", prefix, prefix):
-            yield unpack_latest(key[_PARTITION.size :], packed)
+        self._replay(partition)
+        entries = self._overlay.find(partition, key_prefix)
+        scan = self._scan("latest", prefix, prefix)
+        stored = ((key[_PARTITION.size :], packed) for key, packed in scan)
+        for key, packed in merge_latest(entries, stored):
+            yield unpack_latest(key, packed)
 
     def get_many_latest(
         self, partition: LogPartition, keys: Sequence[bytes]
     ) -> list[LatestEntry | None]:
         """See ``LogStore.get_many_latest``."""
         prefix = _PARTITION.pack(partition)
+
+        def read_stored(keys: Sequence[bytes]) -> list[bytes | None]:
+            with errors_of(self._folder):
+                return list(self._families["latest"].get([prefix + key for key in keys]))
+
+        self._replay(partition)
         canonical = [compute_latest_key(key) for key in keys]
-        with errors_of(self._folder):
-            values = self._families["latest"].get([prefix + key for key in canonical])
         return [
             None if packed is None else unpack_latest(key, packed)
-            for key, packed in zip(canonical, values, strict=True)
+            for key, packed in zip(
+                canonical, self._overlay.get_many(partition, canonical, read_stored), strict=True
+            )
         ]
+
+    def _replay(self, partition: LogPartition) -> None:
+        """Note what the log of a partition has after the last checkpoint, once."""
+        if partition in self._replayed:
+            return
+        packed = self.meta().get(POSITIONS_KEY)
+        if packed is not None:
+            position = decode_positions(self._folder, packed, self.partitions)[partition]
+            end = self.next_offset(partition)
+            batches = self.read_log(partition, LogOffset(position))
+            for changes in replay_from(self._folder, partition, position, end, batches):
+                self._overlay.note(partition, changes)
+        self._replayed.add(partition)
 
     def pending(self, partition: LogPartition) -> Iterator[tuple[int, LatestEntry]]:
         """See ``LogStore.pending``."""

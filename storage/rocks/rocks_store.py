@@ -6,21 +6,20 @@ A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. The column f
 mode, are ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
 ``pending`` (partition, producer id, record key -> entry), ``kept`` (partition, key of
 ``storage.log.trim`` -> value), ``side`` (key -> value) and ``meta`` (format, cluster id,
-partitions). Format 1 had neither ``pending`` nor ``kept``; opening such a store upgrades it to
-format 2.
+partitions, and how far ``latest`` is true: see ``rocks_latest``). Format 1 had neither ``pending``
+nor ``kept``, format 2 wrote ``latest`` with each batch; opening such a store upgrades it.
 
 rocksdict holds the GIL during every call except ``flush_wal``. Writes are therefore unsynced, and
-``sync`` flushes the WAL in a worker thread. rocksdict also keeps RocksDB open while any iterator
-lives, so the store tracks its iterators and drops them on ``close``.
+``sync`` flushes the WAL in a worker thread.
 """
 
 from __future__ import annotations
 
 import struct
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 from rocksdict import (
     Checkpoint,
@@ -40,29 +39,42 @@ from storage.log_store import (
     LatestEntry,
     PartitionAppend,
     PartitionRewrite,
-    StoreCorrupt,
     StoreError,
+    StoreStalled,
     check_append,
     check_rewrite,
-    compute_latest_key,
     compute_watermark_violation,
     pack_pending_key,
     read_batch_range,
-    scan_offset_group_ids,
-    unpack_latest,
     unpack_pending,
 )
-from storage.rocks.rocks_checkpoint import RocksCheckpoint
-from storage.rocks.rocks_cursors import Scan, Seek, compute_store_error, errors_of
+from storage.rocks.rocks_cursors import errors_of
 from storage.rocks.rocks_damage import check_blobs
+from storage.rocks.rocks_ends import read_end
+from storage.rocks.rocks_families import PARTITION, RocksFamilies
+from storage.rocks.rocks_latest import (
+    CHECKPOINTS_FORMAT,
+    POSITIONS_KEY,
+    RocksLatest,
+    decode_positions,
+    put_positions,
+    read_format,
+)
 from storage.rocks.rocks_load import LoadTarget, RocksLoad
 from storage.rocks.rocks_options import (
     FAMILIES,
     make_sst_writer,
 )
 from storage.rocks.rocks_rewrite import put_rewrite
+from storage.rocks.rocks_snapshot import RocksSnapshot
 
-_PARTITION = struct.Struct(">H")
+UNSETTLED_KEYS_MAX: Final = 400_000
+"""From so many changed keys on the store writes nothing before a checkpoint has written some.
+
+Some 100 MB; a server begins its checkpoints much earlier.
+"""
+_SETTLE_KEYS: Final = 10_000
+"""Keys per step of a checkpoint that nothing else runs beside."""
 _OFFSET = struct.Struct(">Q")
 _LOG_KEY = struct.Struct(">HQ")
 _LOG_START = LogOffset(0)
@@ -83,18 +95,26 @@ class RocksLogStore:
         self._db = db
         self._watermark = watermark
         self._lock = lock
-        self._families = {name: db.get_column_family(name) for name in FAMILIES}
-        self._handles = {name: db.get_column_family_handle(name) for name in FAMILIES}
-        self._prefixes = tuple(map(_PARTITION.pack, range(self.partitions)))
+        self._families = RocksFamilies(
+            folder,
+            {name: db.get_column_family(name) for name in FAMILIES},
+            {name: db.get_column_family_handle(name) for name in FAMILIES},
+        )
+        self._handles = self._families.handles
+        self._prefixes = tuple(map(PARTITION.pack, range(self.partitions)))
         self._write_options = WriteOptions()
         self._write_options.no_slowdown = True
-        self._cursors: weakref.WeakSet[Scan | Seek] = weakref.WeakSet()
         self._is_closed = False
         try:
-            check_blobs(folder / ROCKSDB_NAME, self._families["log"])
-            self._ends = [self._read_end(partition) for partition in range(self.partitions)]
+            check_blobs(folder / ROCKSDB_NAME, self._families.families["log"])
+            self._ends = [self._read_end(LogPartition(n)) for n in range(self.partitions)]
             self._synced = (self._ends.copy(), db.latest_sequence_number())
             self._check_watermark()
+            self._latest = self._open_latest()
+            # Nobody waits yet for a checkpoint of what was replayed, and groups load faster
+            # without. If RocksDB stalls, the server's first checkpoint writes it.
+            with suppress(StoreStalled):
+                self.settle()
         except BaseException:
             self._release()
             raise
@@ -109,21 +129,19 @@ class RocksLogStore:
         self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
     ) -> None:
         """See ``LogStore``."""
-        self._check_open()
-        batch = WriteBatch(raw_mode=True)
-        put, log_family, latest_family = batch.put, self._handles["log"], self._handles["latest"]
+        self._families.check_open()
+        latest = self._latest
+        if latest.unsettled_keys > UNSETTLED_KEYS_MAX:
+            self._make_room()
+        batch = _make_batch()
+        put, log_family = batch.put, self._handles["log"]
         ends: dict[LogPartition, int] = {}
         for append in appends:
             partition, first = append.partition, append.base_offset
             check_append(append, ends.get(partition) or self.next_offset(partition))
             ends[partition] = first + append.records
-            prefix = self._prefixes[partition]
-            put(prefix + _OFFSET.pack(first), append.batch, log_family)
-            for key, packed in append.latest.items():
-                if packed is None:
-                    batch.delete(prefix + key, latest_family)
-                else:
-                    put(prefix + key, packed, latest_family)
+            put(self._prefixes[partition] + _OFFSET.pack(first), append.batch, log_family)
+            latest.put_append(batch, append)
             if append.pending:
                 self._put_pending(batch, append)
         side_family = self._handles["side"]
@@ -132,10 +150,21 @@ class RocksLogStore:
                 batch.delete(key, side_family)
             else:
                 batch.put(key, value, side_family)
-        with errors_of(self._folder):
-            self._db.write(batch, self._write_options)
+        self._write(batch)
         for partition, end in ends.items():
             self._ends[partition] = end
+        for append in appends:
+            latest.note_append(append)
+
+    def _write(self, batch: WriteBatch) -> None:
+        with errors_of(self._folder):
+            self._db.write(batch, self._write_options)
+
+    def _make_room(self) -> None:
+        """Settle what a user has written who makes no checkpoints, as tools do."""
+        if self._latest.is_writing:
+            raise StoreStalled(f"{self._folder}: a checkpoint has to write some changes first")
+        self.settle()
 
     def _put_pending(self, batch: WriteBatch, append: PartitionAppend) -> None:
         prefix, family = self._prefixes[append.partition], self._handles["pending"]
@@ -152,30 +181,52 @@ class RocksLogStore:
 
     def rewrite(self, rewrite: PartitionRewrite) -> None:
         """See ``LogStore``."""
-        self._check_open()
+        self._families.check_open()
         partition = rewrite.partition
-        check_rewrite(rewrite, self._watermark.offsets[partition], self._ends[partition])
-        batch = WriteBatch(raw_mode=True)
+        settled = min(self._watermark.offsets[partition], self._latest.positions[partition])
+        check_rewrite(rewrite, settled, self._ends[partition])
+        batch = _make_batch()
         put_rewrite(batch, self._prefixes[partition], self._handles, rewrite)
-        with errors_of(self._folder):
-            self._db.write(batch, self._write_options)
+        self._write(batch)
+
+    @property
+    def unsettled_keys(self) -> int:
+        """See ``LogStore``."""
+        return self._latest.unsettled_keys
+
+    def checkpoint_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        return LogOffset(self._latest.positions[partition])
+
+    def write_checkpoint(self, keys_max: int) -> Iterator[bool]:
+        """See ``LogStore``."""
+        self._families.check_open()
+        if self._latest.is_writing:
+            return iter(())
+        return self._latest.write_checkpoint(self._ends, keys_max, _make_batch, self._write)
+
+    def settle(self) -> None:
+        """Make a checkpoint at once. Raises ``StoreStalled`` if RocksDB stalls."""
+        for is_written in self.write_checkpoint(_SETTLE_KEYS):
+            if not is_written:
+                raise StoreStalled(f"{self._folder}: RocksDB has stalled writes for now, try again")
 
     def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
         """See ``LogStore``."""
         prefix = self._prefixes[partition]
-        return list(self._get("kept", [prefix + key for key in keys]))
+        return list(self._families.get("kept", [prefix + key for key in keys]))
 
     def kept(
         self, partition: LogPartition, key_prefix: bytes = b""
     ) -> Iterator[tuple[bytes, bytes]]:
         """See ``LogStore``."""
         prefix = self._prefixes[partition] + key_prefix
-        scan = self._scan("kept", prefix, prefix)
-        return ((key[_PARTITION.size :], value) for key, value in scan)
+        scan = self._families.scan("kept", prefix, prefix)
+        return ((key[PARTITION.size :], value) for key, value in scan)
 
     def sync(self) -> None:
         """See ``LogStore``."""
-        self._check_open()
+        self._families.check_open()
         # Read both before the flush: it covers every write that came before these two lines.
         sequence = self._db.latest_sequence_number()
         ends = self._ends.copy()
@@ -185,7 +236,7 @@ class RocksLogStore:
 
     def mark_durable(self, offsets: Mapping[LogPartition, LogOffset]) -> None:
         """See ``LogStore``."""
-        self._check_open()
+        self._families.check_open()
         ends, sequence = self._synced
         for partition, offset in offsets.items():
             if not self._watermark.offsets[partition] <= offset <= ends[partition]:
@@ -197,25 +248,25 @@ class RocksLogStore:
 
     def sync_watermark(self) -> None:
         """See ``LogStore``. May run in a worker thread."""
-        self._check_open()
+        self._families.check_open()
         self._watermark.sync()
 
-    def begin_checkpoint(self) -> RocksCheckpoint:
-        """Begin a checkpoint for ``storage.transfer.backup``; usable in a worker thread."""
-        self._check_open()
+    def begin_snapshot(self) -> RocksSnapshot:
+        """Begin a snapshot for ``storage.transfer.backup``; usable in a worker thread."""
+        self._families.check_open()
         create = Checkpoint(self._db).create_checkpoint
-        return RocksCheckpoint(self._folder, self._families, create)
+        return RocksSnapshot(self._folder, self._families.families, create)
 
     def begin_load(self) -> RocksLoad:
         """Begin a bulk load into a store with an empty log; no other calls until ``end_load``."""
-        self._check_open()
+        self._families.check_open()
         write_options = WriteOptions()
         # A property, but rocksdict's stub declares a method.
         write_options.disable_wal = True  # type: ignore[method-assign, assignment]
         target = LoadTarget(
-            self._families,
+            self._families.families,
             self._handles,
-            make_batch=lambda: WriteBatch(raw_mode=True),
+            make_batch=_make_batch,
             write=lambda batch: self._db.write(batch, write_options),
             make_sst=lambda: make_sst_writer("log"),
             ingest=self._ingest,
@@ -225,7 +276,7 @@ class RocksLogStore:
     def _ingest(self, family: str, paths: list[str], is_moved: bool) -> None:
         options = IngestExternalFileOptions()
         options.set_move_files(is_moved)
-        self._families[family].ingest_external_file(paths, options)
+        self._families.families[family].ingest_external_file(paths, options)
 
     def end_load(self, load: RocksLoad) -> None:
         """Make the loaded data durable and advance the watermark to its end."""
@@ -233,6 +284,7 @@ class RocksLogStore:
         ends = {partition: LogOffset(end) for partition, end in load.ends.items()}
         for partition, end in ends.items():
             self._ends[partition] = end
+        self._latest = self._take_over_latest()
         self.sync()
         self.mark_durable(ends)
         self.sync_watermark()
@@ -241,35 +293,26 @@ class RocksLogStore:
         """See ``LogStore``."""
         prefix = self._prefixes[partition]
         first = prefix + _OFFSET.pack(start)
-        key = self._seek("log").find_at_or_before(first)
+        key = self._families.seek("log").find_at_or_before(first)
         if key is not None and key.startswith(prefix):
-            batch = self._get("log", key)
+            batch = self._families.get("log", key)
             if batch is not None and sum(read_batch_range(batch)) > start:
                 first = key
-        return (batch for _, batch in self._scan("log", first, prefix))
+        return (batch for _, batch in self._families.scan("log", first, prefix))
 
     def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
         """See ``LogStore``."""
-        prefix = self._prefixes[partition] + key_prefix
-        scan = self._scan("latest", prefix, prefix)
-        return (unpack_latest(key[_PARTITION.size :], packed) for key, packed in scan)
+        return self._latest.scan(partition, key_prefix)
 
     def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
         """See ``LogStore``."""
-        packed = self._get("latest", self._prefixes[partition] + compute_latest_key(key))
-        return None if packed is None else unpack_latest(compute_latest_key(key), packed)
+        return self._latest.get_many(partition, (key,))[0]
 
     def get_many_latest(
         self, partition: LogPartition, keys: Sequence[bytes]
     ) -> list[LatestEntry | None]:
         """See ``LogStore``."""
-        prefix = self._prefixes[partition]
-        canonical = [compute_latest_key(key) for key in keys]
-        values = self._get("latest", [prefix + key for key in canonical])
-        return [
-            None if packed is None else unpack_latest(key, packed)
-            for key, packed in zip(canonical, values, strict=True)
-        ]
+        return self._latest.get_many(partition, keys)
 
     def pending(
         self, partition: LogPartition, producer_id: int | None = None
@@ -278,25 +321,16 @@ class RocksLogStore:
         prefix = self._prefixes[partition]
         if producer_id is not None:
             prefix += pack_pending_key(producer_id, b"")
-        scan = self._scan("pending", prefix, prefix)
-        return (unpack_pending(key[_PARTITION.size :], packed) for key, packed in scan)
+        scan = self._families.scan("pending", prefix, prefix)
+        return (unpack_pending(key[PARTITION.size :], packed) for key, packed in scan)
 
     def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
         """See ``LogStore``."""
-        prefix = self._prefixes[partition]
-        cursor = self._seek("latest")
-
-        def seek(key: bytes) -> bytes | None:
-            found = cursor.find_at_or_after(prefix + key)
-            if found is None or not found.startswith(prefix):
-                return None
-            return found[_PARTITION.size :]
-
-        return scan_offset_group_ids(seek)
+        return self._latest.offset_group_ids(partition)
 
     def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See ``LogStore``."""
-        return self._scan("side", prefix, prefix)
+        return self._families.scan("side", prefix, prefix)
 
     def close(self) -> None:
         """See ``LogStore``."""
@@ -304,81 +338,43 @@ class RocksLogStore:
             return
         try:
             self.sync()
+            # The next start has nothing to replay. If the disk is full, it has: nothing is lost.
+            with suppress(StoreError):
+                self.settle()
+                self.sync()
         finally:
             self._release()
 
     def _release(self) -> None:
         self._is_closed = True
-        for cursor in list(self._cursors):
-            cursor.drop()
-        for family in self._families.values():
-            family.close()
-        self._families.clear()
-        self._handles.clear()
+        self._families.release()
         self._db.close()
         self._watermark.close()
         self._lock.release()
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise StoreError(f"{self._folder} is closed")
+    def _open_latest(self) -> RocksLatest:
+        """Open ``latest``, and replay what the log has after the last checkpoint."""
+        if read_format(self._families) < CHECKPOINTS_FORMAT:
+            return self._take_over_latest()
+        packed = self._families.get("meta", POSITIONS_KEY)
+        positions = decode_positions(self._folder, packed, self.partitions)
+        latest = RocksLatest(self._families, positions)
+        for partition, (position, end) in enumerate(zip(positions, self._ends, strict=True)):
+            if position != end:
+                number = LogPartition(partition)
+                latest.replay(number, end, self.read_log(number, LogOffset(position)))
+        return latest
 
-    def _get(self, family: str, key: Any) -> Any:
-        self._check_open()
-        try:
-            return self._families[family].get(key)
-        except Exception as error:
-            raise compute_store_error(self._folder, error) from error
+    def _take_over_latest(self) -> RocksLatest:
+        """Note that the family is true up to the log end: an older version or a load wrote it."""
+        batch = _make_batch()
+        put_positions(batch, self._families, self._ends)
+        self._write(batch)
+        return RocksLatest(self._families, self._ends)
 
-    def _scan(self, family: str, start: bytes, prefix: bytes) -> Scan:
-        self._check_open()
-        with errors_of(self._folder):
-            iterator = self._families[family].iter()
-            iterator.seek(start)
-        about = family if family == "side" else f"{family} of log partition {_read_number(prefix)}"
-        scan = Scan(self._folder, iterator, prefix, about)
-        self._cursors.add(scan)
-        return scan
-
-    def _seek(self, family: str) -> Seek:
-        self._check_open()
-        seek = Seek(self._folder, self._families[family].iter())
-        self._cursors.add(seek)
-        return seek
-
-    def _read_end(self, partition: int) -> int:
-        """Read the log end offset of a partition.
-
-        Raises ``StoreCorrupt`` for a gap above the watermark: in a crash the disk may have kept a
-        later write and lost an earlier one.
-        """
-        prefix = self._prefixes[partition]
-        key = self._seek("log").find_at_or_before(prefix + b"\xff" * _OFFSET.size)
-        if key is None or not key.startswith(prefix):
-            return 0
-        end = self._read_batch_end(key)
-        marked = self._watermark.offsets[partition]
-        if end > marked:
-            expected = marked
-            for batch in self.read_log(LogPartition(partition), LogOffset(marked)):
-                base_offset, count = read_batch_range(batch)
-                if base_offset > expected:
-                    raise self._compute_damage(partition, f"no batch at offset {expected}")
-                expected = base_offset + count
-        return end
-
-    def _read_batch_end(self, key: bytes) -> int:
-        partition, base_offset = _LOG_KEY.unpack(key)
-        batch_base, count = read_batch_range(self._get("log", key))
-        if batch_base != base_offset or count < 1:
-            raise self._compute_damage(partition, f"a wrong batch at offset {base_offset}")
-        return batch_base + count
-
-    def _compute_damage(self, partition: int, what: str) -> StoreCorrupt:
-        return StoreCorrupt(
-            f"{self._folder} is damaged, restore the data folder from a backup: log partition "
-            f"{partition} has {what}"
-        )
+    def _read_end(self, partition: LogPartition) -> int:
+        marked = LogOffset(self._watermark.offsets[partition])
+        return read_end(self._families, partition, marked, lambda: self.read_log(partition, marked))
 
     def _check_watermark(self) -> None:
         ends, sequence = self._synced
@@ -388,7 +384,5 @@ class RocksLogStore:
             raise violation
 
 
-def _read_number(key: bytes) -> int:
-    """Read the partition at the start of a key."""
-    number: int = _PARTITION.unpack_from(key)[0]
-    return number
+def _make_batch() -> WriteBatch:
+    return WriteBatch(raw_mode=True)

@@ -4,7 +4,7 @@ A backup is a folder with ``store``, a consistent snapshot that can be read like
 ``backup.json``: the cluster id, the log end offset of every partition, and the size and CRC-32C of
 every file. The folder appears under its name atomically.
 
-RocksDB's background threads flush the memtables first; then a checkpoint hard-links the files in a
+RocksDB's background threads flush the memtables first; then a snapshot hard-links the files in a
 few milliseconds. So a server keeps running, and everything acknowledged before the call is in the
 backup.
 """
@@ -33,14 +33,14 @@ from storage.folder.store_folder import LOCK_NAME, ROCKSDB_NAME, WATERMARK_NAME
 from storage.folder.unfinished import UNFINISHED_PREFIX, make_folder
 from storage.folder.watermark import WatermarkHeader, create_watermark, open_watermark, sync_folder
 from storage.log_store import FormatTooNew, StoreCorrupt, StoreError, StoreFailed
-from storage.rocks.rocks_checkpoint import RocksCheckpoint
 from storage.rocks.rocks_reader import open_store_reader
+from storage.rocks.rocks_snapshot import RocksSnapshot
 from storage.rocks.rocks_store import RocksLogStore
 
 MANIFEST = "backup.json"
 STORE_NAME = "store"
-CHECKPOINT_NAME = "checkpoint"
-"""Folder of the checkpoint within the store's folder, while a backup is made."""
+SNAPSHOT_NAME = "checkpoint"
+"""Folder of the snapshot within the store's folder, while a backup is made."""
 
 _VERSION = 1
 _FLUSH_TIMEOUT_S = 60.0
@@ -91,24 +91,24 @@ def make_backup(store: RocksLogStore, folder: Path, target: Path, made_at_ms: in
     May run in a worker thread while the store is written to, one backup at a time. Raises
     ``BackupRefused`` and other ``StoreError``s; ``target`` does not exist then.
     """
-    checkpoint = folder / CHECKPOINT_NAME
+    snapshot = folder / SNAPSHOT_NAME
     check_free(target)
     home = folder.resolve()
     if home in (target.parent, *target.parent.parents):
         raise BackupRefused(f"{target} is inside the store's folder: use another folder")
     durable = [store.durable_offset(LogPartition(p)) for p in range(store.partitions)]
     with _disk_errors(target):
-        remove_checkpoint(folder)
-        parts = store.begin_checkpoint()
+        remove_snapshot(folder)
+        parts = store.begin_snapshot()
         _flush(parts)
         try:
-            parts.make(checkpoint)
+            parts.make(snapshot)
             with _making(target) as unfinished:
-                _fill(checkpoint, unfinished, store.partitions, store.cluster_id)
+                _fill(snapshot, unfinished, store.partitions, store.cluster_id)
                 backup = _describe(unfinished, durable, made_at_ms)
                 _write_manifest(unfinished, backup)
         finally:
-            remove_checkpoint(folder)
+            remove_snapshot(folder)
     return backup
 
 
@@ -136,13 +136,13 @@ def check_free(target: Path) -> None:
         raise BackupRefused(f"cannot make a folder at {str(target)[:300]!a}: {reason}") from None
 
 
-def remove_checkpoint(folder: Path) -> None:
-    """Remove the checkpoint that an interrupted backup left in a store's folder."""
-    shutil.rmtree(folder / CHECKPOINT_NAME, ignore_errors=True)
+def remove_snapshot(folder: Path) -> None:
+    """Remove the snapshot that an interrupted backup left in a store's folder."""
+    shutil.rmtree(folder / SNAPSHOT_NAME, ignore_errors=True)
 
 
-def _flush(parts: RocksCheckpoint) -> None:
-    """Flush the memtables, so that the checkpoint is quick; after a timeout, go on without."""
+def _flush(parts: RocksSnapshot) -> None:
+    """Flush the memtables, so that the snapshot is quick; after a timeout, go on without."""
     parts.begin_flush()
     deadline = time.monotonic() + _FLUSH_TIMEOUT_S
     while not parts.is_flushed() and time.monotonic() < deadline:
@@ -159,12 +159,12 @@ def _making(target: Path) -> Iterator[Path]:
         sync_folder(target.parent)
 
 
-def _fill(checkpoint: Path, unfinished: Path, partitions: int, cluster_id: str) -> None:
-    """Copy a checkpoint into the backup's store, with a watermark at the end of its log."""
+def _fill(snapshot: Path, unfinished: Path, partitions: int, cluster_id: str) -> None:
+    """Copy a snapshot into the backup's store, with a watermark at the end of its log."""
     store = unfinished / STORE_NAME
     rocksdb = store / ROCKSDB_NAME
     rocksdb.mkdir(parents=True)
-    for file in checkpoint.iterdir():
+    for file in snapshot.iterdir():
         _link_or_copy(file, rocksdb / file.name)
     sync_folder(rocksdb)
     path = store / WATERMARK_NAME
@@ -189,7 +189,7 @@ def _describe(unfinished: Path, durable: list[LogOffset], made_at_ms: int) -> Ba
     for partition, (end, mark) in enumerate(zip(ends, durable, strict=True)):
         if end < mark:
             raise StoreCorrupt(
-                f"the checkpoint of log partition {partition} ends at offset {end}, but records up "
+                f"the snapshot of log partition {partition} ends at offset {end}, but records up "
                 f"to {mark} were acknowledged"
             )
     files = {
@@ -201,7 +201,7 @@ def _describe(unfinished: Path, durable: list[LogOffset], made_at_ms: int) -> Ba
 
 
 def _link_or_copy(file: Path, target: Path) -> None:
-    """Hard-link a file of a checkpoint, which is immutable, or copy it; durably."""
+    """Hard-link a file of a snapshot, which is immutable, or copy it; durably."""
     try:
         os.link(file, target)
     except OSError:

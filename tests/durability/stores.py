@@ -73,7 +73,7 @@ def make_store(folder: Path) -> Content:
     fill(store, rounds=20, records=60)
     store.close()
     store = open_store(live, partitions=PARTITIONS)
-    fill(store, rounds=12, records=60)
+    fill(store, rounds=24, records=60)
     content = read_all(store)
     shutil.copytree(live, folder)
     store.close()

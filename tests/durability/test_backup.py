@@ -17,8 +17,8 @@ from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import open_store_reader
 from storage.rocks.rocks_store import RocksLogStore
 from storage.transfer.backup import (
-    CHECKPOINT_NAME,
     MANIFEST,
+    SNAPSHOT_NAME,
     STORE_NAME,
     BackupRefused,
     NoBackup,
@@ -82,7 +82,7 @@ def test_a_backup_has_all_that_was_written(live: Path, scratch: Path) -> None:
     content = read_all(store)
     fill(store, rounds=3, records=60)
     store.close()
-    assert not (live / CHECKPOINT_NAME).exists()
+    assert not (live / SNAPSHOT_NAME).exists()
     assert sorted(entry.name for entry in scratch.iterdir()) == ["backup", "live"]
     assert read_backup(scratch / "backup") == made
     assert (made.cluster_id, made.made_at_ms) == ("C" * 22, MADE_AT_MS)
@@ -161,14 +161,14 @@ def test_a_backup_that_fails_leaves_nothing(
         with pytest.raises(StoreFailed, match="No space left"):
             make_backup(store, live, scratch / "backup", MADE_AT_MS)
     assert [entry.name for entry in scratch.iterdir()] == ["live"]
-    assert not (live / CHECKPOINT_NAME).exists()
+    assert not (live / SNAPSHOT_NAME).exists()
     fill(store, rounds=1, records=60)
     store.close()
 
 
 def test_what_a_killed_backup_left_is_in_nobodys_way(live: Path, scratch: Path) -> None:
     store = open_filled(live)
-    store.begin_checkpoint().make(live / CHECKPOINT_NAME)
+    store.begin_snapshot().make(live / SNAPSHOT_NAME)
     store.close()
     store = open_store(live, partitions=PARTITIONS)
     make_backup(store, live, scratch / "backup", MADE_AT_MS)

@@ -83,6 +83,9 @@ def choose_settings(rng: random.Random, faults: Faults) -> CoordinatorSettings:
         # The log is trimmed all the time: what it loses must not be missed.
         log_history_bytes=4_000,
         log_history_check_interval_ms=1_500,
+        # By time and by keys, so that they fall anywhere between writes and crashes.
+        log_checkpoint_interval_ms=700,
+        log_checkpoint_keys=40,
         group_consumer_migration_policy=rng.choice((*MIGRATION_POLICIES, BIDIRECTIONAL)),
         group_initial_rebalance_delay_ms=rng.choice((0, 500, 2_000)),
         group_max_size=rng.choice(CLASSIC_SIZES),

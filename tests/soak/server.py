@@ -54,7 +54,7 @@ def main() -> None:
 def read_store_bytes(service: Any) -> int:
     return sum(
         family.property_int_value(f"rocksdb.{name}") or 0
-        for family in service._store._families.values()
+        for family in service._store._families.families.values()
         for name in ("cur-size-all-mem-tables", "estimate-table-readers-mem", "block-cache-usage")
     )
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import groupby
 from typing import Self
 
 from model.ids import GroupId, LogOffset, LogPartition
+from storage.log.latest_overlay import LatestOverlay, merge_latest
+from storage.log.latest_replay import replay_latest
 from storage.log_store import (
     LatestEntry,
     PartitionAppend,
@@ -21,9 +25,10 @@ from storage.log_store import (
     check_rewrite,
     compute_latest_key,
     compute_watermark_violation,
+    decode_offset_group,
     pack_pending_key,
     read_batch_range,
-    scan_offset_group_ids,
+    scan_offset_groups,
     unpack_latest,
     unpack_pending,
 )
@@ -78,6 +83,10 @@ class _Write:
     appends: tuple[PartitionAppend, ...]
     side: tuple[tuple[bytes, bytes | None], ...]
     rewrite: PartitionRewrite | None = None
+    settled: tuple[tuple[LogPartition, bytes, bytes], ...] = ()
+    """Entries of ``latest`` that a checkpoint writes."""
+    positions: tuple[int, ...] = ()
+    """Up to where ``latest`` is true, in the last write of a checkpoint."""
 
 
 @dataclass(slots=True)
@@ -88,6 +97,7 @@ class _Content:
     latest: list[_SortedMap]
     pending: list[_SortedMap]
     kept: list[_SortedMap]
+    positions: list[int]
     side: _SortedMap = field(default_factory=_SortedMap)
     sequence: int = 0
 
@@ -98,19 +108,24 @@ class _Content:
             [_SortedMap() for _ in range(partitions)],
             [_SortedMap() for _ in range(partitions)],
             [_SortedMap() for _ in range(partitions)],
+            [0] * partitions,
         )
 
     def apply(self, write: _Write) -> None:
         for append in write.appends:
             self.log[append.partition].append(append)
-            latest = self.latest[append.partition]
             for key, packed in append.latest.items():
-                latest.put(key, packed)
+                if append.pending or packed is None:
+                    self.latest[append.partition].put(key, packed)
             pending = self.pending[append.partition]
             for (producer_id, key), packed in append.pending.items():
                 pending.put(pack_pending_key(producer_id, key), packed)
         for key, value in write.side:
             self.side.put(key, value)
+        for partition, key, packed in write.settled:
+            self.latest[partition].put(key, packed)
+        if write.positions:
+            self.positions = list(write.positions)
         if write.rewrite is not None:
             self._apply_rewrite(write.rewrite)
         self.sequence += 1
@@ -141,6 +156,7 @@ class _Content:
             [latest.copy() for latest in self.latest],
             [pending.copy() for pending in self.pending],
             [kept.copy() for kept in self.kept],
+            self.positions.copy(),
             self.side.copy(),
             self.sequence,
         )
@@ -160,6 +176,7 @@ class MemoryLogStore:
         self._synced = ([0] * partitions, 0)
         self._marked = [0] * partitions
         self._marked_sequence = 0
+        self._overlay = LatestOverlay()
         self._is_closed = False
 
     def next_offset(self, partition: LogPartition) -> LogOffset:
@@ -177,7 +194,14 @@ class MemoryLogStore:
         for append in appends:
             check_append(append, ends.get(append.partition) or self.next_offset(append.partition))
             ends[append.partition] = append.base_offset + append.records
-        write = _Write(tuple(appends), tuple(side))
+        self._write(_Write(tuple(appends), tuple(side)))
+        for append in appends:
+            if append.pending:
+                self._overlay.forget(append.partition, append.latest)
+            else:
+                self._overlay.note(append.partition, append.latest)
+
+    def _write(self, write: _Write) -> None:
         self._volatile.apply(write)
         self._unsynced.append(write)
 
@@ -216,10 +240,36 @@ class MemoryLogStore:
         """See ``LogStore``. Lost by a crash until ``sync``."""
         self._check_open()
         partition = rewrite.partition
-        check_rewrite(rewrite, self._marked[partition], self._volatile.end(partition))
-        write = _Write((), (), rewrite)
-        self._volatile.apply(write)
-        self._unsynced.append(write)
+        settled = min(self._marked[partition], self._volatile.positions[partition])
+        check_rewrite(rewrite, settled, self._volatile.end(partition))
+        self._write(_Write((), (), rewrite))
+
+    @property
+    def unsettled_keys(self) -> int:
+        """See ``LogStore``."""
+        return self._overlay.count
+
+    def checkpoint_offset(self, partition: LogPartition) -> LogOffset:
+        """See ``LogStore``."""
+        return LogOffset(self._volatile.positions[partition])
+
+    def write_checkpoint(self, keys_max: int) -> Iterator[bool]:
+        """See ``LogStore``. Each step is a write of its own to a crash."""
+        self._check_open()
+        positions = tuple(map(self._volatile.end, range(self.partitions)))
+        if self._overlay.is_frozen or positions == tuple(self._volatile.positions):
+            return
+        self._overlay.freeze()
+        try:
+            for part in self._overlay.frozen_slices(keys_max):
+                settled = tuple((part.partition, *item) for item in part.find().items())
+                self._write(_Write((), (), settled=settled))
+                yield True
+            self._write(_Write((), (), positions=positions))
+        except BaseException:
+            self._overlay.thaw()
+            raise
+        self._overlay.drop_frozen()
 
     def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
         """See ``LogStore``."""
@@ -243,21 +293,28 @@ class MemoryLogStore:
     def latest(self, partition: LogPartition, key_prefix: bytes = b"") -> Iterator[LatestEntry]:
         """See ``LogStore``."""
         self._check_open()
-        found = self._volatile.latest[partition].scan(key_prefix)
+        stored = self._volatile.latest[partition].scan(key_prefix)
+        found = merge_latest(self._overlay.find(partition, key_prefix), stored)
         return (unpack_latest(key, packed) for key, packed in found)
 
     def get_latest(self, partition: LogPartition, key: bytes) -> LatestEntry | None:
         """See ``LogStore``."""
-        self._check_open()
-        canonical = compute_latest_key(key)
-        packed = self._volatile.latest[partition].get(canonical)
-        return None if packed is None else unpack_latest(canonical, packed)
+        return self.get_many_latest(partition, [key])[0]
 
     def get_many_latest(
         self, partition: LogPartition, keys: Sequence[bytes]
     ) -> list[LatestEntry | None]:
         """See ``LogStore``."""
-        return [self.get_latest(partition, key) for key in keys]
+        self._check_open()
+        latest = self._volatile.latest[partition]
+        canonical = [compute_latest_key(key) for key in keys]
+        found = self._overlay.get_many(
+            partition, canonical, lambda unchanged: [latest.get(key) for key in unchanged]
+        )
+        return [
+            None if packed is None else unpack_latest(key, packed)
+            for key, packed in zip(canonical, found, strict=True)
+        ]
 
     def pending(
         self, partition: LogPartition, producer_id: int | None = None
@@ -277,7 +334,9 @@ class MemoryLogStore:
             index = bisect_left(keys, key)
             return keys[index] if index < len(keys) else None
 
-        return scan_offset_group_ids(seek)
+        noted = self._overlay.find_offset_groups(partition)
+        groups = groupby(merge(noted, scan_offset_groups(seek)))
+        return (decode_offset_group(group) for group, _ in groups)
 
     def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See ``LogStore``."""
@@ -287,6 +346,8 @@ class MemoryLogStore:
     def close(self) -> None:
         """See ``LogStore``."""
         if not self._is_closed:
+            for _ in self.write_checkpoint(1 << 30):
+                pass
             self.sync()
             self._is_closed = True
 
@@ -311,7 +372,16 @@ class MemoryLogStore:
         )
         if violation is not None:
             raise violation
+        found._replay()
         return found
+
+    def _replay(self) -> None:
+        """Note what the log has after the last checkpoint, as a start does."""
+        for number, position in enumerate(self._volatile.positions):
+            partition = LogPartition(number)
+            assert position <= self._volatile.end(partition), "a checkpoint is ahead of its log"
+            for changes in replay_latest(self.read_log(partition, LogOffset(position))):
+                self._overlay.note(partition, changes)
 
     @property
     def unsynced_writes(self) -> int:

@@ -66,6 +66,9 @@ class Stats:
     history_trimmed_bytes: int = 0
     history_partitions_left: int = 0
     """Log partitions that are no longer trimmed because they cannot be read."""
+    checkpoints: int = 0
+    unsettled_keys: int = 0
+    """Changed keys that the next checkpoint has to write."""
     load_seconds: float = 0.0
     records_loaded: int = 0
     stalled_ms: int = 0

@@ -18,7 +18,7 @@ from pathlib import Path
 from storage.rocks.rocks_opening import open_store
 from tests.durability.stores import PARTITIONS
 from tests.groups import CHECKOUT
-from tests.support.storage.appends import append, mark_all
+from tests.support.storage.appends import append, mark_all, write_checkpoint
 
 WRITES = 6
 CALLS_MAX = 2_000
@@ -34,6 +34,9 @@ def write(folder: Path, told: Path) -> None:
         mark_all(store)
         if number % 2:
             store.sync_watermark()
+        if number % 3 == 1:
+            # A step for each key, so that a kill falls between any two.
+            write_checkpoint(store, 1)
         told.write_text(f"{number + 1}\n")
     store.close()
 

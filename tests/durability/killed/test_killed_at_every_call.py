@@ -12,7 +12,7 @@ from tests.durability.servers import build_shim
 from tests.durability.stores import Content, make_store, open_and_read
 
 STRIDE = 2
-RECOVERIES = 100
+RECOVERIES = 240
 """More than opening a store makes calls that change files."""
 
 

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Generator
+from itertools import islice
 from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from model.ids import LogOffset, LogPartition
 from storage.log.trim import compute_trim_limit
 from storage.log_store import PartitionAppend
 from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
-from tests.support.storage.appends import compact, make_append, mark_all, offset_key
+from tests.support.storage.appends import (
+    compact,
+    make_append,
+    mark_all,
+    offset_key,
+    write_checkpoint,
+)
 from tests.support.trimming import trim_once
 
 PARTITIONS = 2
@@ -46,6 +60,7 @@ class Stores(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.rocks = open_store(self.folder, partitions=PARTITIONS, cluster_id="C" * 22)
         self.memory = MemoryLogStore(PARTITIONS, "C" * 22)
+        self.checkpoints: list[Generator[bool]] | None = None
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -76,8 +91,43 @@ class Stores(RuleBasedStateMachine):
         self.rocks.sync_watermark()
         self.memory.sync_watermark()
 
+    @precondition(lambda self: self.checkpoints is None)
+    @rule(keys_max=st.integers(1, 3))
+    def begin_checkpoint(self, keys_max: int) -> None:
+        stores = (self.rocks, self.memory)
+        self.checkpoints = [store.write_checkpoint(keys_max) for store in stores]
+
+    @precondition(lambda self: self.checkpoints is not None)
+    @rule(steps=st.integers(1, 5))
+    def go_on_with_checkpoint(self, steps: int) -> None:
+        done = [list(islice(checkpoint, steps)) for checkpoint in self.checkpoints]
+        assert done[0] == done[1]
+        if len(done[0]) < steps:
+            self.checkpoints = None
+
+    @precondition(lambda self: self.checkpoints is not None)
+    @rule()
+    def abandon_checkpoint(self) -> None:
+        for checkpoint in self.checkpoints:
+            checkpoint.close()
+        self.checkpoints = None
+
+    @rule()
+    def die(self) -> None:
+        """The process is killed: nothing written is lost, nothing more is."""
+        killed = self.folder.with_name(f"{self.folder.name}.killed")
+        shutil.copytree(self.folder, killed)
+        self.rocks.close()
+        shutil.rmtree(self.folder)
+        killed.rename(self.folder)
+        self.checkpoints = None
+        self.rocks = open_store(self.folder, partitions=PARTITIONS)
+        self.memory = self.memory.crash(self.memory.unsynced_writes)
+        write_checkpoint(self.memory)
+
     @rule()
     def reopen(self) -> None:
+        self.checkpoints = None
         self.rocks.close()
         self.memory.close()
         self.rocks = open_store(self.folder, partitions=99)
@@ -118,9 +168,12 @@ class Stores(RuleBasedStateMachine):
             assert list(self.rocks.kept(partition)) == kept
             keys = [key for key, _ in kept] + KEYS
             assert self.rocks.get_kept(partition, keys) == self.memory.get_kept(partition, keys)
+            position = self.memory.checkpoint_offset(partition)
+            assert self.rocks.checkpoint_offset(partition) == position
             assert self.rocks.durable_offset(partition) == self.memory.durable_offset(partition)
             groups = list(self.rocks.offset_group_ids(partition))
             assert groups == list(self.memory.offset_group_ids(partition))
+        assert self.rocks.unsettled_keys == self.memory.unsettled_keys
         assert list(self.rocks.side()) == list(self.memory.side())
 
 

@@ -160,11 +160,26 @@ def away_and_revived(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(departure, "compute_static_leave", careless)
 
 
+def checkpoint_too_early(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint says first up to where ``latest`` is true, and writes the entries then."""
+    write = MemoryLogStore._write
+
+    def hasty(self: MemoryLogStore, what: Any) -> None:
+        if what.settled:
+            ends = tuple(map(self._volatile.end, range(self.partitions)))
+            write(self, replace(what, settled=(), positions=ends))
+        if not what.positions:
+            write(self, what)
+
+    patch.setattr(MemoryLogStore, "_write", hasty)
+
+
 BROKEN: tuple[tuple[Patch, frozenset[str]], ...] = (
     (two_owners, frozenset({"S1"})),
     (revocation_not_awaited, frozenset({"S3"})),
     (answer_before_fsync, frozenset({"S11"})),
     (commit_forgotten, frozenset({"S11"})),
+    (checkpoint_too_early, frozenset({"S5", "S11", "S13", "S14"})),
     (disk_that_lies, frozenset({"S11", "S13"})),
     (epoch_going_back, frozenset({"S5"})),
     (expiry_too_early, frozenset({"L3", "S2"})),

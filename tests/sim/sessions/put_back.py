@@ -182,6 +182,6 @@ SESSIONS = (
     PutBack(leases_forgotten_by_a_restart, frozenset({"S2"}), None, "sessions"),
     PutBack(late_unary_commits_count, frozenset({"S15"}), 78, "sessions"),
     PutBack(cancelled_closes_leave_ghosts, frozenset({"ghost"}), 246, "sessions"),
-    PutBack(expired_members_leave_ghosts, frozenset({"ghost"}), 5, "sessions"),
+    PutBack(expired_members_leave_ghosts, frozenset({"ghost"}), 678, "sessions"),
     PutBack(closed_connections_cancel, frozenset({"cancelled"}), 1, "sessions"),
 )

@@ -63,6 +63,17 @@ def mark_all(store: LogStore) -> None:
     )
 
 
+def write_checkpoint(store: LogStore, keys_max: int = 1_000) -> None:
+    """Make a checkpoint at once."""
+    assert all(store.write_checkpoint(keys_max))
+
+
+def settle_all(store: LogStore) -> None:
+    """``mark_all``, and make a checkpoint: the log may be trimmed up to its last batch."""
+    write_checkpoint(store)
+    mark_all(store)
+
+
 def compact(batches: Iterable[bytes]) -> list[LatestEntry]:
     """The last entry of every key of a log, in key order."""
     found: dict[bytes, LatestEntry] = {}

@@ -46,7 +46,8 @@ class RawLog:
             self.store.write([append])
 
     def make_durable(self) -> None:
-        """Sync the store and advance the watermark to the log end."""
+        """Make a checkpoint, sync the store and advance the watermark to the log end."""
+        assert all(self.store.write_checkpoint(1_000))
         self.store.sync()
         numbers = map(LogPartition, range(self.store.partitions))
         self.store.mark_durable({number: self.store.next_offset(number) for number in numbers})

@@ -15,6 +15,8 @@ from tests.support.log_entries import LogEntry, decode_append
 from tests.support.memory import MemoryLogStore
 
 _LOG_START = LogOffset(0)
+CHECKPOINT_KEYS = 5
+"""So few keys in a step of a checkpoint that a crash may fall between two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,20 @@ class SimDisk:
         # It brings no records; to a crash it is a write like any other.
         self.writes.append(Write((), ()))
 
+    def write_checkpoint(self, keys_max: int) -> Iterator[bool]:
+        """See ``LogStore``. To a crash each step is a write like any other."""
+        steps = self.store.write_checkpoint(min(keys_max, CHECKPOINT_KEYS))
+        while True:
+            if self.is_stalled():
+                yield False
+                continue
+            before = self.store.unsynced_writes
+            is_over = next(steps, None) is None
+            self.writes += [Write((), ())] * (self.store.unsynced_writes - before)
+            if is_over:
+                return
+            yield True
+
     def begin_sync(self) -> None:
         """From here on what is written is left to the sync after this one."""
         self._sync_covers = len(self.writes)
@@ -129,6 +145,13 @@ class SimDisk:
 
     def durable_offset(self, partition: LogPartition) -> LogOffset:
         return self.store.durable_offset(partition)
+
+    @property
+    def unsettled_keys(self) -> int:
+        return self.store.unsettled_keys
+
+    def checkpoint_offset(self, partition: LogPartition) -> LogOffset:
+        return self.store.checkpoint_offset(partition)
 
     def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
         return self.store.get_kept(partition, keys)

@@ -42,6 +42,7 @@ from model.responses.offsets import OffsetFetchResponse
 from storage.log.trim import compute_trim_limit
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
+from tests.support.storage.appends import write_checkpoint
 from tests.support.trimming import trim_once
 from tests.support.waiting import until
 from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, WITHIN_S, children
@@ -205,6 +206,7 @@ async def test_positions_that_cannot_be_told(tmp_path: Path) -> None:
         for offset in range(4):
             await stand.commit(offset)
         await until(lambda: stand.store.durable_offset(P) == 4)
+        write_checkpoint(stand.store)
         limit = compute_trim_limit(stand.store, P)
         assert trim_once(stand.store, P, limit, 1)
         assert trim_once(stand.store, P, limit, 1)

@@ -32,6 +32,7 @@ MINUTE_MS = 60_000
 SETTINGS = CoordinatorSettings(
     log_history_ms=MINUTE_MS,
     log_history_check_interval_ms=1_000,
+    log_checkpoint_interval_ms=100,
     offsets_expiry="off",
     group_consumer_session_timeout_ms=100 * MINUTE_MS,
 )

@@ -317,7 +317,7 @@ def test_tables_that_cannot_be_linked_are_on_the_disk_before_the_old_ones_go(
 ) -> None:
     store = make_store(tmp_path / "store")
     load = open_store(store, partitions=1)
-    for family in load._families.values():
+    for family in load._families.families.values():
         family.flush()
     load.close()
     synced: set[str] = set()

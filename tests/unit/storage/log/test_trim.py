@@ -26,7 +26,7 @@ from storage.log.trim import (
 from storage.log_store import LogStore, PartitionAppend, PartitionRewrite, StoreCorrupt, pack_latest
 from storage.rocks.rocks_opening import open_store
 from tests.support.memory import MemoryLogStore
-from tests.support.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, offset_key, offset_value, settle_all
 from tests.support.storage.golden import segments
 from tests.support.storage.raw_log import RawLog
 from tests.support.trimming import trim_once
@@ -99,7 +99,7 @@ def test_what_many_commits_leave_is_the_last_of_each(tmp_path: Path) -> None:
             for number in range(10)
         ]
         append(store, {0: list(pairs)})
-    mark_all(store)
+    settle_all(store)
     trim_all(store, bytes_max=3_000)
     assert [batch.base_offset for batch in read_batches(store)] == [980, 990]
     assert read_history_start(store, PARTITION) == HistoryStart(LogOffset(990), 5)
@@ -111,7 +111,7 @@ def test_what_is_left_of_a_large_batch_that_loses_records_is_in_small_ones() -> 
     append(store, {0: [(offset_key("g", n), offset_value(n)) for n in range(250)]})
     append(store, {0: [(offset_key("g", 120), offset_value(1))]})
     append(store, {0: [(offset_key("h"), offset_value(1))]})
-    mark_all(store)
+    settle_all(store)
     limit = compute_trim_limit(store, PARTITION)
     assert trim_once(store, PARTITION, limit, 1)
     cuts = [(batch.base_offset, len(batch.records)) for batch in read_batches(store)]
@@ -125,7 +125,7 @@ def test_the_last_batch_and_what_is_not_durable_are_left_alone() -> None:
     store = MemoryLogStore(1)
     append(store, {0: [(offset_key("g"), offset_value(1))]})
     assert compute_trim_limit(store, PARTITION) == 0
-    mark_all(store)
+    settle_all(store)
     assert compute_trim_limit(store, PARTITION) == 0
     for value in (2, 3, 4):
         append(store, {0: [(offset_key("g"), offset_value(value))]})
@@ -134,7 +134,7 @@ def test_the_last_batch_and_what_is_not_durable_are_left_alone() -> None:
     with pytest.raises(ValueError, match="it cannot be rewritten up to 2"):
         trim_once(store, PARTITION, 3)
     assert len(read_batches(store)) == 4
-    mark_all(store)
+    settle_all(store)
     assert compute_trim_limit(store, PARTITION) == 3
     with pytest.raises(ValueError, match="ends at 4: it cannot be rewritten up to 4"):
         store.rewrite(PartitionRewrite(PARTITION, [LogOffset(3)], [], {}))
@@ -145,14 +145,14 @@ def test_a_log_of_which_nothing_counts_any_more_goes_on_where_it_was(tmp_path: P
     store = open_store(tmp_path, partitions=1)
     for value in (offset_value(1), None, offset_value(2), None):
         append(store, {0: [(offset_key("g"), value)]})
-    mark_all(store)
+    settle_all(store)
     trim_all(store)
     assert [batch.base_offset for batch in read_batches(store)] == [2, 3]
     store.close()
     store = open_store(tmp_path, partitions=1)
     assert store.next_offset(PARTITION) == 4
     append(store, {0: [(offset_key("h"), offset_value(1))]})
-    mark_all(store)
+    settle_all(store)
     trim_all(store)
     assert [batch.base_offset for batch in read_batches(store)] == [4]
     store.close()
@@ -162,7 +162,7 @@ def test_a_record_that_should_be_there_and_is_not_is_refused() -> None:
     store = MemoryLogStore(1)
     for value in range(3):
         append(store, {0: [(offset_key("g"), offset_value(value))]})
-    mark_all(store)
+    settle_all(store)
     assert trim_once(store, PARTITION, 1)
     store.rewrite(PartitionRewrite(PARTITION, [LogOffset(0)], [], {}))
     with pytest.raises(StoreCorrupt, match="log partition 0 has lost the record at offset 0"):
@@ -224,7 +224,7 @@ def test_what_waits_is_read_once_for_all_steps() -> None:
         append(store, {0: [(offset_key(f"g{number}", n), None) for n in range(5)]})
     append(store, {0: [(offset_key("waits", producer), None) for producer in range(0, 200, 2)]})
     append(store, {0: [(offset_key("last"), offset_value(1))]})
-    mark_all(store)
+    settle_all(store)
     before = fold(store, PARTITION)
     limit, steps = compute_trim_limit(store, PARTITION), 0
     waiting = read_waiting(store, PARTITION)

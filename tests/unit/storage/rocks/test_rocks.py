@@ -395,8 +395,8 @@ def test_a_second_store_in_this_process_is_refused(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     create_watermark(tmp_path / "watermark", WatermarkHeader(1, "C" * 22)).close()
-    overwrite(tmp_path / "watermark", 8, (3).to_bytes(4, "big"))
-    with pytest.raises(FormatTooNew, match="has format 3, this version reads up to 2"):
+    overwrite(tmp_path / "watermark", 8, (4).to_bytes(4, "big"))
+    with pytest.raises(FormatTooNew, match="has format 4, this version reads up to 3"):
         open_store(tmp_path, partitions=1)
 
 
@@ -405,7 +405,7 @@ def test_a_newer_format_within_the_store_is_refused(
 ) -> None:
     open_store(tmp_path, partitions=1).close()
     monkeypatch.setattr(rocks_opening, "FORMAT_VERSION", 0)
-    with pytest.raises(FormatTooNew, match="has format 2, this version reads up to 0"):
+    with pytest.raises(FormatTooNew, match="has format 3, this version reads up to 0"):
         open_store(tmp_path, partitions=1)
 
 
@@ -423,7 +423,7 @@ def make_format_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store.close()
 
 
-def test_a_store_of_format_1_opens_and_becomes_one_of_format_2(
+def test_a_store_of_format_1_opens_and_becomes_one_of_this(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "data"
@@ -437,7 +437,7 @@ def test_a_store_of_format_1_opens_and_becomes_one_of_format_2(
         store.close()
     with monkeypatch.context() as patch:
         patch.setattr(watermark, "FORMAT_VERSION", 1)
-        with pytest.raises(FormatTooNew, match="has format 2, this version reads up to 1"):
+        with pytest.raises(FormatTooNew, match="has format 3, this version reads up to 1"):
             open_store(folder, partitions=1)
 
 
@@ -454,7 +454,7 @@ def test_pending_survives_a_restart(tmp_path: Path) -> None:
 
 def write_until_stalled(store: RocksLogStore) -> int:
     """Write to a RocksDB configured to stall early; returns how many writes succeeded."""
-    family = store._families["latest"]
+    family = store._families.families["log"]
     triggers = ("file_num_compaction", "slowdown_writes", "stop_writes")
     family.set_options({f"level0_{name}_trigger": "1" for name in triggers})
     for number in range(1000):

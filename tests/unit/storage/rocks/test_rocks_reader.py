@@ -11,7 +11,7 @@ from storage.folder.watermark import FORMAT_VERSION, WatermarkHeader, create_wat
 from storage.log_store import FormatTooNew, StoreCorrupt, read_batch_range
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
-from tests.support.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.storage.appends import append, mark_all, offset_key, offset_value, settle_all
 
 P1 = LogPartition(1)
 
@@ -107,8 +107,8 @@ def test_a_store_whose_log_of_writes_is_in_two_files(tmp_path: Path) -> None:
     """RocksDB starts a new WAL file when one family is flushed; the others still need the old."""
     store = open_store(tmp_path / "store", partitions=1)
     append(store, {0: [(offset_key("g"), offset_value(1))]})
-    mark_all(store)
-    store._families["latest"].flush(True)
+    settle_all(store)
+    store._families.families["latest"].flush(True)
     append(store, {0: [(offset_key("g"), offset_value(2))]})
     mark_all(store)
     assert len(list((tmp_path / "store" / "rocksdb").glob("*.log"))) == 2

@@ -1,4 +1,4 @@
-"""Checkpoints of an open RocksDB: a consistent snapshot as separate files."""
+"""Snapshots of an open RocksDB as separate files, which RocksDB calls checkpoints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from storage.rocks.rocks_cursors import errors_of
 _UNWRITTEN = "rocksdb.num-immutable-mem-table"
 
 
-class RocksCheckpoint:
-    """Makes a checkpoint of an open store; obtained from ``RocksLogStore.begin_checkpoint``.
+class RocksSnapshot:
+    """Makes a snapshot of an open store; obtained from ``RocksLogStore.begin_snapshot``.
 
     Methods raise ``StoreError``, also after the store is closed.
     """
@@ -37,7 +37,7 @@ class RocksCheckpoint:
             return not any(f.property_int_value(_UNWRITTEN) for f in self._open_families())
 
     def make(self, path: Path) -> None:
-        """Write a checkpoint to a new folder on the same disk, mostly by hard links.
+        """Write a snapshot to a new folder on the same disk, mostly by hard links.
 
         The call blocks the whole process, because rocksdict holds the GIL. Call ``begin_flush``
         first, so that little is left to flush.
