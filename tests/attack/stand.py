@@ -20,10 +20,16 @@ from tests.support.wire.blocking import Client
 LONGEST_WAIT_S: Final = 1.0
 """How long another client may have to wait."""
 BACK_BYTES: Final = 160 << 20
-"""By so much the memory may be above what it was before: what the allocator keeps, and caches."""
+"""By so much the memory may be above what it was before: what the allocator keeps, and caches.
+
+Python gives no block of 1 MB back in which anything is left, and uses what is free in it first. So
+where more is kept, the attack comes a second time and may leave hardly more.
+"""
+KEPT_SHARE: Final = 4
+"""What is kept may grow by one part in so many."""
 DESCRIPTORS_MORE: Final = 12
 """Files of the store, and a connection of the bystander."""
-SETTLE_S: Final = 30.0
+SETTLE_S: Final = 15.0
 """In this time memory and descriptors must have come back."""
 _TOPICS: Final = {"orders": 12, "wide": 20_000}
 _SETTINGS: Final[Mapping[str, object]] = {
@@ -175,6 +181,15 @@ def attack_server(
         attack.run(target, strength)
         row.seconds = time.monotonic() - started
         _look(row, attack, server, bystander, longest_wait_s)
+        if row.after - row.before > BACK_BYTES and not row.broken:
+            kept = row.after - row.before
+            attack.run(target, strength)
+            most = row.before + kept + kept // KEPT_SHARE
+            wait_until_below(server.pid, most)
+            row.after = read_memory(server.pid)
+            if row.after > most:
+                grown = f"{kept >> 20} MB kept, then {row.after - row.before >> 20} MB"
+                row.broken.append(f"memory: {grown}")
     return row
 
 
@@ -211,19 +226,22 @@ def _wait_until_back(row: Row, server: MusterServer) -> None:
     while True:
         row.after = read_memory(server.pid)
         row.descriptors_after = count_descriptors(server.pid)
-        memory = row.after - row.before - BACK_BYTES
+        is_back = row.after - row.before <= BACK_BYTES
         descriptors = row.descriptors_after - row.descriptors_before - DESCRIPTORS_MORE
-        if memory <= 0 and descriptors <= 0:
-            return
-        if time.monotonic() > end:
+        if (is_back and descriptors <= 0) or time.monotonic() > end:
             break
         time.sleep(0.2)
-    if memory > 0:
-        row.broken.append(f"memory: {row.before >> 20} MB before, {row.after >> 20} MB after")
     if descriptors > 0:
         row.broken.append(
             f"descriptors: {row.descriptors_before} before, {row.descriptors_after} after"
         )
+
+
+def wait_until_below(pid: int, most: int) -> None:
+    """Wait until the memory is at most so many bytes, or for `SETTLE_S`."""
+    end = time.monotonic() + SETTLE_S
+    while read_memory(pid) > most and time.monotonic() < end:
+        time.sleep(0.2)
 
 
 def _check_newcomer(row: Row, server: MusterServer) -> None:
