@@ -300,7 +300,8 @@ def check_append(append: PartitionAppend, next_offset: int) -> None:
             f"batch has {count} offsets from {base_offset}, but the append declares "
             f"{append.records} from {append.base_offset}"
         )
-    for key in append.latest:
+    # What is no dict has keys that an encoder made.
+    for key in append.latest if isinstance(append.latest, dict) else ():
         if key[:2] == _LEGACY_OFFSET_TYPE:
             raise ValueError(f"legacy offset key {key.hex()}: use compute_latest_key")
     for producer_id, key in append.pending:

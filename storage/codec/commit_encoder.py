@@ -1,16 +1,16 @@
 """Encodes repeated offset commits of one group in one topic: everything but the numbers is kept.
 
 The bytes equal those of ``hot`` and ``batches`` (a property test checks it). A commit of one offset
-without metadata, alone in its batch, is packed in one piece. A batch of many offsets is built as a
-matrix with one record per row, whose columns are then filled in.
+without metadata, alone in its batch, is packed in one piece. A batch of many offsets is a matrix
+with one record per row: a template in which the columns of numbers are filled in.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import crc32c
 import numpy as np
@@ -37,11 +37,27 @@ _DELTA_STARTS: Final = tuple(1 << 7 * size - 1 for size in range(1, 5))
 Bytes: TypeAlias = NDArray[np.uint8]
 
 
+class _Part(NamedTuple):
+    """The template of the records ``start`` to ``end`` of a batch.
+
+    ``matrix`` has a record per row, ``numbers`` is the dtype of a row whose fields are those of
+    its value that differ, and ``value_at`` is where its value begins.
+    """
+
+    start: int
+    end: int
+    matrix: Bytes
+    numbers: np.dtype[Any]
+    value_at: int
+
+
 class CommitEncoder:
     """Encodes records of type 1, v4. Leader epochs are -1 for none. Batches have no metadata."""
 
     __slots__ = (
         "_head",
+        "_kept_keys",
+        "_kept_parts",
         "_key_length",
         "_length",
         "_pack_body",
@@ -75,6 +91,8 @@ class CommitEncoder:
         self._length = PREFIX.size + batch.size - LENGTH_OFFSET
         self._value_end = batch.size - 1
         self._value_at = self._value_end - _VALUE.size
+        self._kept_keys: Sequence[bytes] = ()
+        self._kept_parts: list[_Part] = []
         self.size = PREFIX.size + batch.size
         """The size of a batch with one commit."""
 
@@ -115,28 +133,43 @@ class CommitEncoder:
 
     def encode_rows(
         self, base_offset: int, wall_ms: int, columns: OffsetColumns, commit_timestamp: int
-    ) -> tuple[bytes, Bytes]:
-        """A batch with a record per row, and the values as rows."""
-        partitions = np.asarray(columns.partitions, ">i4")
-        count = len(partitions)
-        values = np.empty((count, self._value_size), np.uint8)
-        values[:] = np.frombuffer(self.encode_value(0, -1, commit_timestamp), np.uint8)
-        values[:, 2:10] = _as_bytes(np.asarray(columns.offsets, ">i8"), 8)
-        values[:, 10:14] = _as_bytes(np.asarray(columns.leader_epochs, ">i4"), 4)
-        starts = (0, *(start for start in _DELTA_STARTS if start < count))
-        records = b"".join(
-            self._encode_records(partitions, values, start, end)
-            for start, end in pairwise((*starts, count))
+    ) -> tuple[bytes, list[Bytes]]:
+        """A batch with a record per row, and the values as rows, in one part or several."""
+        records: list[bytes] = []
+        values: list[Bytes] = []
+        for part in self._find_parts(columns):
+            matrix = part.matrix.copy()
+            rows = matrix.reshape(-1).view(part.numbers)
+            rows["offset"] = columns.offsets[part.start : part.end]
+            rows["leader_epoch"] = columns.leader_epochs[part.start : part.end]
+            rows["timestamp"] = commit_timestamp
+            records.append(matrix.tobytes())
+            values.append(matrix[:, part.value_at : part.value_at + self._value_size])
+        count = len(columns.partitions)
+        body = b"".join(
+            [BODY_HEAD.pack(0, count - 1, wall_ms, wall_ms, -1, -1, 0, count), *records]
         )
-        body = BODY_HEAD.pack(0, count - 1, wall_ms, wall_ms, -1, -1, 0, count) + records
         length = PREFIX.size + len(body) - LENGTH_OFFSET
         return PREFIX.pack(base_offset, length, 0, MAGIC, crc32c.crc32c(body)) + body, values
 
-    def _encode_records(
-        self, partitions: NDArray[np.int32], values: Bytes, start: int, end: int
-    ) -> bytes:
-        """The records of rows whose offset deltas have the same encoded length."""
-        partitions, values = partitions[start:end], values[start:end]
+    def _find_parts(self, columns: OffsetColumns) -> list[_Part]:
+        """The template of these rows; the last one is kept, if the caller repeats its commits."""
+        keys = columns.keys
+        if keys and keys is self._kept_keys:
+            return self._kept_parts
+        partitions = np.asarray(columns.partitions, ">i4")
+        count = len(partitions)
+        starts = (0, *(start for start in _DELTA_STARTS if start < count))
+        parts = [
+            self._make_part(partitions, start, end) for start, end in pairwise((*starts, count))
+        ]
+        if keys:
+            self._kept_keys, self._kept_parts = keys, parts
+        return parts
+
+    def _make_part(self, partitions: NDArray[np.int32], start: int, end: int) -> _Part:
+        """The records of rows whose offset deltas have the same encoded length, without numbers."""
+        partitions = partitions[start:end]
         count = len(partitions)
         delta = encode_zigzag(start)
         body = b"\x00\x00%b%b%b" % (delta, self._key_length, self._prefix)
@@ -150,22 +183,26 @@ class CommitEncoder:
             is_last = index == len(delta) - 1
             matrix[:, at + index] = zigzag >> 7 * index & 0x7F | (0 if is_last else 0x80)
         at = len(head)
-        matrix[:, at : at + 4] = _as_bytes(partitions, 4)
+        matrix[:, at : at + 4] = np.ascontiguousarray(partitions).view(np.uint8).reshape(-1, 4)
         at += 4
         matrix[:, at : at + len(self._value_length)] = np.frombuffer(self._value_length, np.uint8)
         at += len(self._value_length)
-        matrix[:, at : at + self._value_size] = values
-        return matrix.tobytes()
+        value = np.frombuffer(self.encode_value(0, -1, 0), np.uint8)
+        matrix[:, at : at + self._value_size] = value
+        numbers = np.dtype(
+            {
+                "names": ["offset", "leader_epoch", "timestamp"],
+                "formats": [">i8", ">i4", ">i8"],
+                "offsets": [at + 2, at + 10, at + 15],
+                "itemsize": matrix.shape[1],
+            }
+        )
+        return _Part(start, end, matrix, numbers, at)
 
     def encode_keys(self, partitions: Iterable[int]) -> list[bytes]:
         """The record keys of many partitions."""
         pack, prefix = INT32.pack, self._prefix
         return [prefix + pack(partition) for partition in partitions]
-
-
-def _as_bytes(column: NDArray[np.signedinteger], width: int) -> Bytes:
-    """A big-endian column as rows of bytes."""
-    return np.ascontiguousarray(column).view(np.uint8).reshape(-1, width)
 
 
 def encode_commit_pairs(commits: OffsetCommits) -> Iterable[tuple[bytes, bytes]]:

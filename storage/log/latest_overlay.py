@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop
 from itertools import chain, compress, islice
+from operator import methodcaller
 from typing import Final, TypeAlias
 
 from model.ids import LogPartition
+from storage.log.latest_rows import LatestRows
 
 Entries: TypeAlias = dict[bytes, bytes]
 """Record keys (``compute_latest_key``) to entries (``pack_latest``)."""
@@ -40,14 +42,17 @@ class LatestOverlay:
 
     def note(self, partition: LogPartition, changes: Mapping[bytes, bytes | None]) -> None:
         """Add what was written later than everything before; ``None`` forgets a key."""
+        layer = self._noted.get(partition)
+        if layer is None:
+            layer = self._noted[partition] = _Layer()
+        if isinstance(changes, LatestRows):
+            self.count += layer.note_rows(changes)
+            return
         if None in changes.values():
             self.forget(partition, (key for key, packed in changes.items() if packed is None))
             entries = {key: packed for key, packed in changes.items() if packed is not None}
         else:
             entries = changes  # type: ignore[assignment]
-        layer = self._noted.get(partition)
-        if layer is None:
-            layer = self._noted[partition] = _Layer()
         self.count += layer.note(entries)
 
     def forget(self, partition: LogPartition, keys: Iterable[bytes]) -> None:
@@ -55,7 +60,7 @@ class LatestOverlay:
 
         The checkpoint in progress would otherwise replace what is newer.
         """
-        found = [layers[partition].entries for layers in self._layers if partition in layers]
+        found = [layer.entries for layer in self._unpacked(partition)]
         if found:
             for key in keys:
                 for entries in found:
@@ -63,10 +68,15 @@ class LatestOverlay:
                         del entries[key]
                         self.count -= 1
 
-    @property
-    def _layers(self) -> tuple[dict[LogPartition, _Layer], ...]:
-        """Later ones take precedence."""
-        return (self._frozen, self._noted)
+    def _unpacked(self, partition: LogPartition) -> list[_Layer]:
+        """The layers of a partition, with all entries packed; later ones take precedence."""
+        found = []
+        for layers in (self._frozen, self._noted):
+            layer = layers.get(partition)
+            if layer is not None:
+                self.count += layer.pack_rows()
+                found.append(layer)
+        return found
 
     # -------------------------------------------------------------------------------- reading
 
@@ -78,11 +88,9 @@ class LatestOverlay:
     ) -> list[bytes | None]:
         """The entries of keys; ``read_stored`` reads those that are not here."""
         found: dict[bytes, bytes | None] = {}
-        for layers in self._layers:
-            layer = layers.get(partition)
-            if layer is not None:
-                entries = layer.entries
-                found.update((key, entries[key]) for key in keys if key in entries)
+        for layer in self._unpacked(partition):
+            entries = layer.entries
+            found.update((key, entries[key]) for key in keys if key in entries)
         missing = [key for key in keys if key not in found]
         if missing:
             found.update(zip(missing, read_stored(missing), strict=True))
@@ -91,19 +99,15 @@ class LatestOverlay:
     def find(self, partition: LogPartition, prefix: bytes) -> Entries:
         """A copy of the entries of keys with this prefix."""
         found: Entries = {}
-        for layers in self._layers:
-            layer = layers.get(partition)
-            if layer is not None:
-                found.update(layer.find(prefix))
+        for layer in self._unpacked(partition):
+            found.update(layer.find(prefix))
         return found
 
     def find_offset_groups(self, partition: LogPartition) -> list[bytes]:
         """The key prefixes of the groups that have offsets here, in key order."""
         found: set[bytes] = set()
-        for layers in self._layers:
-            layer = layers.get(partition)
-            if layer is not None:
-                found.update(layer.find_groups(_OFFSET_TYPE))
+        for layer in self._unpacked(partition):
+            found.update(layer.find_groups(_OFFSET_TYPE))
         return sorted(found)
 
     # ------------------------------------------------------------------------------ checkpoints
@@ -117,13 +121,14 @@ class LatestOverlay:
     def frozen_slices(self, keys_max: int) -> Iterator[Slice]:
         """The frozen entries in slices."""
         for partition, layer in self._frozen.items():
+            self.count += layer.pack_rows()
             keys = list(layer.entries)
             for start in range(0, len(keys), keys_max):
                 yield Slice(partition, layer.entries, keys[start : start + keys_max])
 
     def drop_frozen(self) -> None:
         """End a checkpoint: the store has what was frozen."""
-        self.count -= sum(len(layer.entries) for layer in self._frozen.values())
+        self.count -= sum(layer.count for layer in self._frozen.values())
         self._frozen = {}
         self.is_frozen = False
 
@@ -132,8 +137,9 @@ class LatestOverlay:
         thawed, noted = self._frozen, self._noted
         self._frozen, self._noted = {}, thawed
         self.is_frozen = False
-        self.count = sum(len(layer.entries) for layer in thawed.values())
+        self.count = sum(layer.count for layer in thawed.values())
         for partition, layer in noted.items():
+            layer.pack_rows()
             self.note(partition, layer.entries)
 
 
@@ -157,17 +163,43 @@ class _Layer:
     """Entries of one partition, indexed by group.
 
     ``groups`` maps the part of a record key up to its group id to the keys that begin with it. Keys
-    that were forgotten stay in it.
+    that were forgotten stay in it. Commits of many partitions are packed when somebody reads, or
+    notes anything else: of one that is repeated only the last is.
     """
 
-    __slots__ = ("entries", "groups")
+    __slots__ = ("_rows", "entries", "groups")
 
     def __init__(self) -> None:
         self.entries: Entries = {}
         self.groups: dict[bytes, list[bytes]] = {}
+        self._rows: dict[int, LatestRows] = {}
+        """By the identity of their keys, the last noted ones last. Later than all ``entries``."""
+
+    @property
+    def count(self) -> int:
+        """How many keys there are; those that several rows have are counted several times."""
+        return len(self.entries) + sum(map(len, self._rows.values()))
+
+    def note_rows(self, rows: LatestRows) -> int:
+        """Add entries; returns how many keys are new."""
+        known, number = self._rows, id(rows.keys_of_rows)
+        is_known = known.pop(number, None) is not None
+        known[number] = rows
+        return 0 if is_known else len(rows)
+
+    def pack_rows(self) -> int:
+        """Bring all entries into ``entries``; returns by how many keys there are more."""
+        if not self._rows:
+            return 0
+        noted, self._rows = self._rows, {}
+        added = sum(self._note(rows.entries) for rows in noted.values())
+        return added - sum(map(len, noted.values()))
 
     def note(self, entries: Mapping[bytes, bytes]) -> int:
-        """Add entries; returns how many keys are new."""
+        """Add entries; returns by how many keys there are more."""
+        return self.pack_rows() + self._note(entries)
+
+    def _note(self, entries: Mapping[bytes, bytes]) -> int:
         known = self.entries
         before = len(known)
         known.update(entries)
@@ -193,7 +225,7 @@ class _Layer:
         else:
             keys = self.groups.get(prefix[:end], ())
             if len(prefix) > end:
-                keys = [key for key in keys if key.startswith(prefix)]
+                keys = list(filter(methodcaller("startswith", prefix), keys))
         # No loop in Python: a group may have very many offsets here. No entry is empty.
         found = list(map(self.entries.get, keys))
         return dict(zip(compress(keys, found), filter(None, found), strict=True))

@@ -21,6 +21,7 @@ from storage.columnar.block_fold import Changes
 from storage.folder.watermark import FORMAT_VERSION
 from storage.log.latest_overlay import Entries, LatestOverlay, merge_latest
 from storage.log.latest_replay import replay_latest
+from storage.log.latest_rows import LatestRows
 from storage.log_store import (
     LatestEntry,
     PartitionAppend,
@@ -154,7 +155,7 @@ class RocksLatest:
         """
         changes: Mapping[bytes, bytes | None] = append.latest
         if not append.pending:
-            if None not in changes.values():
+            if isinstance(changes, LatestRows) or None not in changes.values():
                 return
             changes = {key: None for key, packed in changes.items() if packed is None}
         self._put(batch, append.partition, changes)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import AllowAll
@@ -26,6 +26,9 @@ from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.memory import MemoryLogStore
 from tests.support.virtual.server import quiet_logs
 from tests.support.wire.frames import frame, make_request
+
+AT_REST: Final = CoordinatorSettings(log_checkpoint_interval_ms=2**31 - 1)
+"""Checkpoints come by keys alone: time stands still, where nothing else is to be done."""
 
 
 def topic_id_of(name: str) -> TopicId:
@@ -46,7 +49,7 @@ class CostServer:
         quiet_logs()
         self.loop = CountedLoop()
         self.scheduler = LoopScheduler(self.loop)
-        self.settings = settings or CoordinatorSettings()
+        self.settings = settings or AT_REST
         self.store = store or MemoryLogStore(4)
         self.runtime = Runtime(
             self.store,

@@ -9,7 +9,7 @@ from coordinator.core.state.conversion import RecordBlock
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
-from coordinator.runtime.commit.partition_encoder import PartitionEncoder
+from coordinator.runtime.commit.partition_encoder import PartitionEncoder, fits_rows
 from model.ids import LogPartition, ProducerId
 from model.log.commit_records import OffsetColumns, OffsetCommits
 from model.log.records import Record, RecordKey
@@ -70,7 +70,10 @@ def encode_entry(encoder: PartitionEncoder, entry: Entry | CommitEntry) -> None:
     """Encode all records of an entry."""
     if not isinstance(entry, Entry):
         _, offsets, timestamp, made_by, _ = entry
-        encoder.add_offsets(made_by.encode_pairs(offsets, timestamp))
+        if fits_rows(offsets, made_by):
+            encoder.add_rows(offsets, timestamp, made_by)
+        else:
+            encoder.add_offsets(made_by.encode_pairs(offsets, timestamp))
         return
     made = {} if entry.prepared is None else entry.prepared.by_record
     waited = entry.waited

@@ -16,7 +16,8 @@ from storage.codec.batch_encoding import encode_batch, encode_marker, encode_rec
 from storage.codec.batches import HEADER_SIZE
 from storage.codec.commit_encoder import CommitEncoder
 from storage.codec.record_codec import encode_key, encode_value
-from storage.log_store import LogStore, PartitionAppend, pack_latest, pack_latest_rows
+from storage.log.latest_rows import LatestRows
+from storage.log_store import LogStore, PartitionAppend, pack_latest
 
 BATCH_BYTES_MAX = 1 << 20
 RECORDS_BYTES_MAX = BATCH_BYTES_MAX - HEADER_SIZE
@@ -26,7 +27,7 @@ RECORD_OVERHEAD_MAX = 21
 """The most that a record takes besides key and value: lengths, deltas, attributes, header count."""
 
 LONE_ROWS_MIN = 16
-"""From this many rows on, encoding a lone commit as a matrix is faster."""
+"""From this many rows on, encoding a commit as a matrix is faster."""
 
 
 def encode_lone_commit(
@@ -47,12 +48,30 @@ def encode_lone_commit(
         batch, value = encoder.encode_batch(first, wall_ms, offsets, commit_timestamp)
         latest = {encoder.encode_key(partitions[0]): pack_latest(first, wall_ms, value)}
         return PartitionAppend(log_partition, first, batch, 1, latest)
-    if count < LONE_ROWS_MIN or count * encoder.size > RECORDS_BYTES_MAX:
+    if not fits_rows(offsets, encoder):
         return None
+    return _encode_rows(log_partition, first, wall_ms, offsets, commit_timestamp, encoder)
+
+
+def _encode_rows(
+    log_partition: LogPartition,
+    first: LogOffset,
+    wall_ms: int,
+    offsets: OffsetColumns,
+    commit_timestamp: int,
+    encoder: CommitEncoder,
+) -> PartitionAppend:
+    """The append of a commit of many partitions, in a batch of its own."""
     batch, values = encoder.encode_rows(first, wall_ms, offsets, commit_timestamp)
-    keys = offsets.keys or encoder.encode_keys(partitions)
-    rows = dict(zip(keys, pack_latest_rows(first, wall_ms, values), strict=True))
-    return PartitionAppend(log_partition, first, batch, count, rows)
+    keys = offsets.keys or encoder.encode_keys(offsets.partitions)
+    rows = LatestRows(keys, first, wall_ms, values)
+    return PartitionAppend(log_partition, first, batch, len(rows), rows)
+
+
+def fits_rows(offsets: OffsetColumns, encoder: CommitEncoder) -> bool:
+    """Whether a commit is encoded as a matrix."""
+    count = len(offsets.partitions)
+    return count >= LONE_ROWS_MIN and count * encoder.size <= RECORDS_BYTES_MAX
 
 
 def make_blocks(records: Sequence[Record]) -> Steps[tuple[RecordBlock, ...]]:
@@ -148,6 +167,20 @@ class PartitionEncoder:
         count = len(block.pairs)
         self._offset += count
         self._append(frame_records(first, block.body, count, wall_ms), count, latest, {})
+
+    def add_rows(
+        self, offsets: OffsetColumns, commit_timestamp: int, encoder: CommitEncoder
+    ) -> None:
+        """Add a commit that ``fits_rows``, as a batch of its own."""
+        if self._pairs:
+            self._cut()
+        first = LogOffset(self._first)
+        append = _encode_rows(
+            self._partition, first, self._wall_ms, offsets, commit_timestamp, encoder
+        )
+        self._appends.append(append)
+        self._offset += append.records
+        self._first = self._offset
 
     def add_offsets(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         """Add the records of a commit, which no producer's transaction waits for."""

@@ -64,7 +64,10 @@ class Served:
 
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[Served]:
-    settings = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
+    # What is written last is held until a checkpoint has it.
+    settings = CoordinatorSettings(
+        group_initial_rebalance_delay_ms=0, log_checkpoint_interval_ms=10
+    )
     runtime = Runtime(MemoryLogStore(2), settings)
     await runtime.start()
     await runtime.loaded()

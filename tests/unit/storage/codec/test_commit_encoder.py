@@ -60,15 +60,18 @@ def check_rows(group: str, count: int, rng: Any) -> None:
     partitions = rng.sample(range(1 << 20), count)
     offsets = [rng.randrange(1 << 60) for _ in partitions]
     epochs = [rng.randrange(-1, 1 << 20) for _ in partitions]
-    columns = OffsetColumns(
-        np.array(partitions, ">i4"), np.array(offsets, ">i8"), np.array(epochs, ">i4")
-    )
     keys = encoder.encode_keys(partitions)
+    columns = OffsetColumns(
+        np.array(partitions, ">i4"), np.array(offsets, ">i8"), np.array(epochs, ">i4"), keys=keys
+    )
+    # What another commit of the same partitions leaves in the template must not show.
+    encoder.encode_rows(3, 1, columns._replace(offsets=np.arange(count, dtype=">i8")), 2)
     values = [
         encoder.encode_value(offset, epoch, time_ms)
         for offset, epoch in zip(offsets, epochs, strict=True)
     ]
-    batch, matrix = encoder.encode_rows(7, time_ms, columns, time_ms)
+    batch, parts = encoder.encode_rows(7, time_ms, columns, time_ms)
+    matrix = np.concatenate(parts)
     assert [row.tobytes() for row in matrix] == values
     assert batch == encode_batch(7, list(zip(keys, values, strict=True)), time_ms)
     assert pack_latest_rows(7, time_ms, matrix) == [
