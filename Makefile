@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
-	connect migration latency attack fuzz jars docs python go clean
+	connect migration latency attack fuzz takeover jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -32,6 +32,7 @@ help:
 	@echo "make attack  floods, bombs, slow readers and the like: how long another client waits at most,"
 	@echo "                and what the server gives back (NAMES='bombs evil' for some)"
 	@echo "make fuzz    requests of all APIs and RPCs for MINUTES=$(MINUTES), from SEED= (the clock's if none)"
+	@echo "make takeover   a store of the last format with TAKEOVER_RECORDS=5000000 is taken over"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
@@ -95,10 +96,17 @@ attack: setup
 fuzz: setup
 	@$(VENV)/bin/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
+takeover: TAKEOVER_RECORDS := $(if $(TAKEOVER_RECORDS),$(TAKEOVER_RECORDS),5000000)
+takeover: setup
+	@TAKEOVER_RECORDS=$(TAKEOVER_RECORDS) $(VENV)/bin/python -m pytest -q -o timeout=3600 \
+		tests/durability/test_format_2.py
+
 bench: jars go
 	@$(VENV)/bin/python -m bench
 
 pipeline-bench: jars
+	@PIPELINE_BENCH=1 MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q \
+		tests/pipeline/test_small_cluster.py
 	@$(VENV)/bin/python -m bench.pipeline
 	@$(VENV)/bin/python -m bench.pipeline.cluster --records $(RECORDS)
 

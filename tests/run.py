@@ -2,7 +2,7 @@
 
     python -m tests.run [lint | GROUP ...]
 
-Each group is a run of pytest with two workers, and one more, without workers, for its tests that
+Each group is a run of pytest with its workers, and one more, without workers, for its tests that
 measure time (marker `alone`). Where `CI` is set the run fails if its groups together take longer
 than their minutes together, or one of them far longer than its own. The exit code is 1 if anything
 failed.
@@ -109,7 +109,9 @@ def run_group(group: Group, paths: Sequence[Path]) -> Outcome:
         return outcome
     print(f"--- {group.name}", flush=True)
     started = time.monotonic()
-    run_pytest(outcome, paths, "-n", "2", "--dist", group.distribution, "-m", "not alone")
+    run_pytest(
+        outcome, paths, "-n", str(group.workers), "--dist", group.distribution, "-m", "not alone"
+    )
     alone = find_alone(paths)
     if alone:
         run_pytest(outcome, alone, "-m", "alone")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -164,6 +165,8 @@ def closed_connections_cancel(patch: pytest.MonkeyPatch) -> None:
         return await method(request, **options)
 
     mended = muster.connection.unary.ask
+    # What is imported only later would have the broken one for good.
+    import_module("tests.sim.sessions.run")
     for name, module in tuple(sys.modules.items()):
         if name.startswith("muster.") and vars(module).get("ask") is mended:
             patch.setattr(module, "ask", ask)
