@@ -192,8 +192,14 @@ class _Layer:
         if not self._rows:
             return 0
         noted, self._rows = self._rows, {}
-        added = sum(self._note(rows.entries) for rows in noted.values())
-        return added - sum(map(len, noted.values()))
+        known, groups, before = self.entries, self.groups, len(self.entries)
+        for rows in noted.values():
+            count = len(known)
+            known.update(rows.entries)
+            new_keys = islice(reversed(known), len(known) - count)
+            # All are of one group, so that very many take no loop in Python.
+            groups.setdefault(_read_group(rows.keys_of_rows[0]), []).extend(new_keys)
+        return len(known) - before - sum(map(len, noted.values()))
 
     def note(self, entries: Mapping[bytes, bytes]) -> int:
         """Add entries; returns by how many keys there are more."""
@@ -208,8 +214,7 @@ class _Layer:
             # New keys are the last ones of the dict: repeated commits need no loop in Python.
             groups = self.groups
             for key in islice(reversed(known), added):
-                end = _TYPE_AND_LENGTH + int.from_bytes(key[2:_TYPE_AND_LENGTH], "big")
-                groups.setdefault(key[:end], []).append(key)
+                groups.setdefault(_read_group(key), []).append(key)
         return added
 
     def find(self, prefix: bytes) -> Entries:
@@ -237,6 +242,11 @@ class _Layer:
             for group, keys in self.groups.items()
             if group.startswith(prefix) and any(map(has, keys))
         ]
+
+
+def _read_group(key: bytes) -> bytes:
+    """The part of a record key up to its group id."""
+    return key[: _TYPE_AND_LENGTH + int.from_bytes(key[2:_TYPE_AND_LENGTH], "big")]
 
 
 def merge_latest(

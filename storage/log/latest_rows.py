@@ -13,10 +13,9 @@ from storage.log_store import pack_latest_rows
 class LatestRows(Mapping[bytes, bytes]):
     """Entries of records at consecutive offsets from ``first``, with values of equal size.
 
-    ``values`` are the rows of values, in one part or several.
-
-    ``keys_of_rows`` are distinct record keys, none of them legacy. A commit that is repeated brings
-    the same object again, and replaces what it brought before (``storage.log.latest_overlay``).
+    ``values`` are the rows of values, in one part or several. ``keys_of_rows`` are distinct record
+    keys of one group, none of them legacy. A commit that is repeated brings the same object again,
+    and replaces what it brought before (``storage.log.latest_overlay``).
     """
 
     __slots__ = ("_entries", "_first", "_timestamp", "_values", "keys_of_rows")

@@ -65,7 +65,9 @@ def _encode_rows(
     batch, values = encoder.encode_rows(first, wall_ms, offsets, commit_timestamp)
     keys = offsets.keys or encoder.encode_keys(offsets.partitions)
     rows = LatestRows(keys, first, wall_ms, values)
-    return PartitionAppend(log_partition, first, batch, len(rows), rows)
+    # Only what is repeated is replaced before anybody packs it.
+    latest = rows if offsets.keys else rows.entries
+    return PartitionAppend(log_partition, first, batch, len(rows), latest)
 
 
 def fits_rows(offsets: OffsetColumns, encoder: CommitEncoder) -> bool:
