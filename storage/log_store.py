@@ -218,6 +218,10 @@ class LogStore(Protocol):
         """``get_latest`` for many keys; the result is in the order of ``keys``."""
         ...
 
+    def has_latest(self, partition: LogPartition, key_prefix: bytes) -> bool:
+        """Whether ``latest`` has an entry whose record key has the prefix."""
+        ...
+
     def pending(
         self, partition: LogPartition, producer_id: int | None = None
     ) -> Iterator[tuple[int, LatestEntry]]:

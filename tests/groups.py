@@ -36,10 +36,10 @@ GROUPS = (
     Group("protocol", 5.5, ("",)),
     Group("cost", 4.5, ("cost/",)),
     Group("sim", 3, ("sim/",)),
-    Group("soak", 3.5, ("soak/",)),
+    Group("soak", 3, ("soak/",)),
     Group(
         "log",
-        4.5,
+        4,
         (
             "unit/storage/",
             "golden/",
@@ -54,11 +54,11 @@ GROUPS = (
         2.5,
         ("unit/translator/", "migration/", "pipeline/test_audit_job.py"),
     ),
-    Group("attack", 4, ("attack/", "fuzz/")),
+    Group("attack", 3.5, ("attack/", "fuzz/")),
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
     Group(
         "e2e",
-        8.5,
+        10,
         (
             "interop/",
             "differential/",
@@ -70,7 +70,6 @@ GROUPS = (
             "test_readme.py",
             "test_migration_guide.py",
             "pipeline/test_progress_query.py",
-            "pipeline/test_live_stream.py",
         ),
         "loadfile",
         workers=3,

@@ -170,7 +170,7 @@ _LOG_SETTINGS = (
         "The number of changed record keys after which a checkpoint begins earlier. They are held "
         "in memory, in some 300 bytes each.",
         minimum=1,
-        maximum=200_000,
+        maximum=20_000,
     ),
     of_field(
         "log.history.ms",

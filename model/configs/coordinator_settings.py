@@ -60,7 +60,7 @@ class CoordinatorSettings:
     flush_records_max: int = 5_000
     log_checkpoint_interval_ms: int = 5_000
     log_checkpoint_bytes: int = 32 * 1024 * 1024
-    log_checkpoint_keys: int = 100_000
+    log_checkpoint_keys: int = 10_000
     log_history_ms: int = 604_800_000
     log_history_bytes: int = 1_073_741_824
     log_history_check_interval_ms: int = 60_000

@@ -13,15 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from operator import methodcaller
 from typing import Final, TypeAlias
 
 from model.ids import LogPartition
 from storage.log.latest_rows import LatestRows
+from storage.log_store import StoreCorrupt
 
 Entries: TypeAlias = dict[bytes, bytes]
 """Record keys (``compute_latest_key``) to entries (``pack_latest``)."""
+
+SLICE_BYTES: Final = 1 << 20
+"""Entries written at once: those of large groups are of megabytes each."""
 
 _OFFSET_TYPE: Final = b"\x00\x01"
 _TYPE_AND_LENGTH: Final = 4
@@ -60,13 +64,11 @@ class LatestOverlay:
 
         The checkpoint in progress would otherwise replace what is newer.
         """
-        found = [layer.entries for layer in self._unpacked(partition)]
-        if found:
+        layers = self._unpacked(partition)
+        if layers:
             for key in keys:
-                for entries in found:
-                    if key in entries:
-                        del entries[key]
-                        self.count -= 1
+                for layer in layers:
+                    self.count -= layer.forget(key)
 
     def _unpacked(self, partition: LogPartition) -> list[_Layer]:
         """The layers of a partition, with all entries packed; later ones take precedence."""
@@ -103,11 +105,18 @@ class LatestOverlay:
             found.update(layer.find(prefix))
         return found
 
+    def has_any(self, partition: LogPartition, prefix: bytes) -> bool:
+        """Whether there are entries of keys with this prefix, which costs less than ``find``."""
+        return any(layer.has_any(prefix) for layer in self._unpacked(partition))
+
     def find_offset_groups(self, partition: LogPartition) -> list[bytes]:
-        """The key prefixes of the groups that have offsets here, in key order."""
+        """The key prefixes of the groups that have offsets here, in key order.
+
+        Raises ``StoreCorrupt`` for an offset key that ends within its group id.
+        """
         found: set[bytes] = set()
         for layer in self._unpacked(partition):
-            found.update(layer.find_groups(_OFFSET_TYPE))
+            found.update(layer.find_offset_groups())
         return sorted(found)
 
     # ------------------------------------------------------------------------------ checkpoints
@@ -119,12 +128,19 @@ class LatestOverlay:
         self._frozen, self._noted = self._noted, {}
 
     def frozen_slices(self, keys_max: int) -> Iterator[Slice]:
-        """The frozen entries in slices."""
+        """The frozen entries in slices of some ``SLICE_BYTES`` at most."""
         for partition, layer in self._frozen.items():
             self.count += layer.pack_rows()
-            keys = list(layer.entries)
-            for start in range(0, len(keys), keys_max):
-                yield Slice(partition, layer.entries, keys[start : start + keys_max])
+            keys: list[bytes] = []
+            size = 0
+            for key, packed in list(layer.entries.items()):
+                keys.append(key)
+                size += len(packed)
+                if len(keys) >= keys_max or size >= SLICE_BYTES:
+                    yield Slice(partition, layer.entries, keys)
+                    keys, size = [], 0
+            if keys:
+                yield Slice(partition, layer.entries, keys)
 
     def drop_frozen(self) -> None:
         """End a checkpoint: the store has what was frozen."""
@@ -160,18 +176,19 @@ class Slice:
 
 
 class _Layer:
-    """Entries of one partition, indexed by group.
+    """Entries of one partition, indexed by group and topic.
 
-    ``groups`` maps the part of a record key up to its group id to the keys that begin with it. Keys
-    that were forgotten stay in it. Commits of many partitions are packed when somebody reads, or
-    notes anything else: of one that is repeated only the last is.
+    ``groups`` maps the part of a record key up to its group id to the topics of the group: the part
+    of an offset key up to its topic, to the keys that begin with it. Keys of other types have no
+    topic; that of their group stands for it. Commits of many partitions are packed when somebody
+    reads, or notes anything else: of one that is repeated only the last is.
     """
 
     __slots__ = ("_rows", "entries", "groups")
 
     def __init__(self) -> None:
         self.entries: Entries = {}
-        self.groups: dict[bytes, list[bytes]] = {}
+        self.groups: dict[bytes, _Topics] = {}
         self._rows: dict[int, LatestRows] = {}
         """By the identity of their keys, the last noted ones last. Later than all ``entries``."""
 
@@ -192,13 +209,14 @@ class _Layer:
         if not self._rows:
             return 0
         noted, self._rows = self._rows, {}
-        known, groups, before = self.entries, self.groups, len(self.entries)
+        known, before = self.entries, len(self.entries)
         for rows in noted.values():
             count = len(known)
             known.update(rows.entries)
-            new_keys = islice(reversed(known), len(known) - count)
-            # All are of one group, so that very many take no loop in Python.
-            groups.setdefault(_read_group(rows.keys_of_rows[0]), []).extend(new_keys)
+            if len(known) > count:
+                # All are of one topic, so that very many take no loop in Python.
+                topic = self._open_topic(rows.keys_of_rows[0])
+                topic.update(dict.fromkeys(islice(reversed(known), len(known) - count)))
         return len(known) - before - sum(map(len, noted.values()))
 
     def note(self, entries: Mapping[bytes, bytes]) -> int:
@@ -212,41 +230,85 @@ class _Layer:
         added = len(known) - before
         if added:
             # New keys are the last ones of the dict: repeated commits need no loop in Python.
-            groups = self.groups
             for key in islice(reversed(known), added):
-                groups.setdefault(_read_group(key), []).append(key)
+                self._open_topic(key)[key] = None
         return added
+
+    def _open_topic(self, key: bytes) -> _Keys:
+        topics = self.groups.setdefault(_read_group(key), {})
+        return topics.setdefault(_read_topic(key), {})
+
+    def forget(self, key: bytes) -> int:
+        """Remove a key; returns how many there are less. All rows are packed."""
+        if self.entries.pop(key, None) is None:
+            return 0
+        group, topic = _read_group(key), _read_topic(key)
+        keys = self.groups[group][topic]
+        del keys[key]
+        if not keys:
+            del self.groups[group][topic]
+            if not self.groups[group]:
+                del self.groups[group]
+        return 1
 
     def find(self, prefix: bytes) -> Entries:
         if not prefix:
             return self.entries
-        end = _TYPE_AND_LENGTH + int.from_bytes(prefix[2:_TYPE_AND_LENGTH], "big")
-        if len(prefix) < max(end, _TYPE_AND_LENGTH):
-            keys: Sequence[bytes] = list(
-                chain.from_iterable(
-                    keys for group, keys in self.groups.items() if group.startswith(prefix)
-                )
-            )
-        else:
-            keys = self.groups.get(prefix[:end], ())
-            if len(prefix) > end:
-                keys = list(filter(methodcaller("startswith", prefix), keys))
-        # No loop in Python: a group may have very many offsets here. No entry is empty.
-        found = list(map(self.entries.get, keys))
-        return dict(zip(compress(keys, found), filter(None, found), strict=True))
+        keys = list(chain.from_iterable(self._find_keys(prefix)))
+        # No loop in Python: a group may have very many offsets here.
+        return dict(zip(keys, map(self.entries.__getitem__, keys), strict=True))
 
-    def find_groups(self, prefix: bytes) -> list[bytes]:
-        has = self.entries.__contains__
-        return [
-            group
-            for group, keys in self.groups.items()
-            if group.startswith(prefix) and any(map(has, keys))
-        ]
+    def has_any(self, prefix: bytes) -> bool:
+        return any(map(any, self._find_keys(prefix)))
+
+    def _find_keys(self, prefix: bytes) -> Iterator[Iterable[bytes]]:
+        """The keys with this prefix, topic by topic."""
+        group, topic = _read_group(prefix), _read_topic(prefix)
+        if len(prefix) < _compute_group_end(prefix):
+            for name, topics in self.groups.items():
+                if name.startswith(prefix):
+                    yield from topics.values()
+        elif prefix[:2] == _OFFSET_TYPE and len(prefix) >= _compute_topic_end(prefix):
+            # A key that begins with a whole topic is of that topic.
+            keys = self.groups.get(group, {}).get(topic, {})
+            is_more = len(prefix) > len(topic)
+            yield filter(methodcaller("startswith", prefix), keys) if is_more else keys
+        else:
+            for keys in self.groups.get(group, {}).values():
+                is_more = len(prefix) > len(group)
+                yield filter(methodcaller("startswith", prefix), keys) if is_more else keys
+
+    def find_offset_groups(self) -> list[bytes]:
+        found = []
+        for group, topics in self.groups.items():
+            if group[:2] == _OFFSET_TYPE:
+                if any(len(topic) < len(group) + 2 for topic in topics):
+                    raise StoreCorrupt(f"offset key {min(topics).hex()} ends within its group id")
+                found.append(group)
+        return found
+
+
+_Keys: TypeAlias = dict[bytes, None]
+_Topics: TypeAlias = dict[bytes, _Keys]
+
+
+def _compute_group_end(key: bytes) -> int:
+    return _TYPE_AND_LENGTH + int.from_bytes(key[2:_TYPE_AND_LENGTH], "big")
+
+
+def _compute_topic_end(key: bytes) -> int:
+    start = _compute_group_end(key)
+    return start + 2 + int.from_bytes(key[start : start + 2], "big")
 
 
 def _read_group(key: bytes) -> bytes:
     """The part of a record key up to its group id."""
-    return key[: _TYPE_AND_LENGTH + int.from_bytes(key[2:_TYPE_AND_LENGTH], "big")]
+    return key[: _compute_group_end(key)]
+
+
+def _read_topic(key: bytes) -> bytes:
+    """The part of an offset key up to its topic, of others up to their group id."""
+    return key[: _compute_topic_end(key)] if key[:2] == _OFFSET_TYPE else _read_group(key)
 
 
 def merge_latest(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import weakref
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,7 +73,9 @@ class RocksFamilies:
         self._is_closed = True
         for cursor in list(self._cursors):
             cursor.drop()
-        for family in self.families.values():
-            family.close()
+        families = list(self.families.values())
         self.families.clear()
         self.handles.clear()
+        with ExitStack() as steps:
+            for family in families:
+                steps.callback(family.close)

@@ -42,7 +42,10 @@ POSITIONS_KEY: Final = b"checkpoint"
 
 def read_format(families: RocksFamilies) -> int:
     """The format of a store by its metadata."""
-    return int(families.get("meta", FORMAT_KEY))
+    packed = families.get("meta", FORMAT_KEY)
+    if packed is None:
+        raise compute_damage(families.folder, "it does not say which format it has")
+    return int(packed)
 
 
 def put_positions(batch: Any, families: RocksFamilies, positions: Sequence[int]) -> None:
@@ -120,6 +123,13 @@ class RocksLatest:
             for key, entry in zip(canonical, packed, strict=True)
         ]
 
+    def has_any(self, partition: LogPartition, key_prefix: bytes) -> bool:
+        """Whether there are entries of record keys with this prefix."""
+        if self._overlay.has_any(partition, key_prefix):
+            return True
+        prefix = PARTITION.pack(partition) + key_prefix
+        return next(self._families.scan("latest", prefix, prefix), None) is not None
+
     def offset_group_ids(self, partition: LogPartition) -> Iterator[GroupId]:
         """The groups that have committed offsets, in key order."""
         prefix = PARTITION.pack(partition)
@@ -132,8 +142,8 @@ class RocksLatest:
             return found[PARTITION.size :]
 
         noted = self._overlay.find_offset_groups(partition)
-        groups = groupby(merge(noted, scan_offset_groups(seek)))
-        return (decode_offset_group(group) for group, _ in groups)
+        for group, _ in groupby(merge(noted, scan_offset_groups(seek))):
+            yield decode_offset_group(group)
 
     # -------------------------------------------------------------------------------- writing
 
@@ -180,7 +190,7 @@ class RocksLatest:
         errors, and closing the iterator, abandon the checkpoint.
         """
         positions = list(ends)
-        if positions == self.positions:
+        if positions == self.positions or self._overlay.is_frozen:
             return
         self._overlay.freeze()
         try:

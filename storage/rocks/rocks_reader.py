@@ -29,7 +29,13 @@ from storage.log_store import (
     unpack_pending,
 )
 from storage.rocks.rocks_cursors import errors_of
-from storage.rocks.rocks_latest import POSITIONS_KEY, decode_positions, replay_from
+from storage.rocks.rocks_latest import (
+    CHECKPOINTS_FORMAT,
+    FORMAT_KEY,
+    POSITIONS_KEY,
+    decode_positions,
+    replay_from,
+)
 from storage.rocks.rocks_opening import open_rocksdb_for_reading
 
 _PARTITION = struct.Struct(">H")
@@ -213,8 +219,9 @@ class RocksLogReader:
         """Note what the log of a partition has after the last checkpoint, once."""
         if partition in self._replayed:
             return
-        packed = self.meta().get(POSITIONS_KEY)
-        if packed is not None:
+        meta = self.meta()
+        if int(meta.get(FORMAT_KEY, b"0")) >= CHECKPOINTS_FORMAT:
+            packed = meta.get(POSITIONS_KEY)
             position = decode_positions(self._folder, packed, self.partitions)[partition]
             end = self.next_offset(partition)
             batches = self.read_log(partition, LogOffset(position))

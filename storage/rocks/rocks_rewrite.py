@@ -1,4 +1,4 @@
-"""Conversion of a ``PartitionRewrite`` to a RocksDB write batch."""
+"""Conversion of a ``PartitionRewrite``, and of changes to ``pending``, to a RocksDB write batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from storage.log_store import PartitionRewrite, read_batch_range
+from storage.log_store import PartitionRewrite, pack_pending_key, read_batch_range
 
 _OFFSET = struct.Struct(">Q")
 
@@ -26,3 +26,15 @@ def put_rewrite(
             batch.delete(prefix + key, kept)
         else:
             batch.put(prefix + key, value, kept)
+
+
+def put_pending(
+    batch: Any, prefix: bytes, family: Any, pending: Mapping[tuple[int, bytes], bytes | None]
+) -> None:
+    """Add changes to ``pending`` of the partition with this key prefix to a ``WriteBatch``."""
+    for (producer_id, key), packed in pending.items():
+        pending_key = prefix + pack_pending_key(producer_id, key)
+        if packed is None:
+            batch.delete(pending_key, family)
+        else:
+            batch.put(pending_key, packed, family)

@@ -15,9 +15,11 @@ rocksdict holds the GIL during every call except ``flush_wal``. Writes are there
 
 from __future__ import annotations
 
+import shutil
 import struct
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +41,6 @@ from storage.log_store import (
     LatestEntry,
     PartitionAppend,
     PartitionRewrite,
-    StoreError,
     StoreStalled,
     check_append,
     check_rewrite,
@@ -61,20 +62,22 @@ from storage.rocks.rocks_latest import (
     read_format,
 )
 from storage.rocks.rocks_load import LoadTarget, RocksLoad
-from storage.rocks.rocks_options import (
-    FAMILIES,
-    make_sst_writer,
-)
-from storage.rocks.rocks_rewrite import put_rewrite
+from storage.rocks.rocks_options import FAMILIES, make_sst_writer
+from storage.rocks.rocks_rewrite import put_pending, put_rewrite
 from storage.rocks.rocks_snapshot import RocksSnapshot
 
-UNSETTLED_KEYS_MAX: Final = 400_000
-"""From so many changed keys on the store writes nothing before a checkpoint has written some.
+UNSETTLED_KEYS_MAX: Final = 40_000
+"""From so many changed keys on the store writes nothing before a checkpoint has written them.
 
-Some 100 MB; a server begins its checkpoints much earlier.
+A server begins its checkpoints much earlier. What reads very many changed keys at once takes a
+microsecond for each.
 """
+SETTLE_FREE_BYTES: Final = 256 << 20
+"""With less free space nothing is written that need not be."""
 _SETTLE_KEYS: Final = 10_000
 """Keys per step of a checkpoint that nothing else runs beside."""
+_SETTLE_TRIES: Final = 200
+_SETTLE_PAUSE_S: Final = 0.01
 _OFFSET = struct.Struct(">Q")
 _LOG_KEY = struct.Struct(">HQ")
 _LOG_START = LogOffset(0)
@@ -111,10 +114,7 @@ class RocksLogStore:
             self._synced = (self._ends.copy(), db.latest_sequence_number())
             self._check_watermark()
             self._latest = self._open_latest()
-            # Nobody waits yet for a checkpoint of what was replayed, and groups load faster
-            # without. If RocksDB stalls, the server's first checkpoint writes it.
-            with suppress(StoreStalled):
-                self.settle()
+            self._settle_if_there_is_room()
         except BaseException:
             self._release()
             raise
@@ -143,7 +143,8 @@ class RocksLogStore:
             put(self._prefixes[partition] + _OFFSET.pack(first), append.batch, log_family)
             latest.put_append(batch, append)
             if append.pending:
-                self._put_pending(batch, append)
+                family = self._handles["pending"]
+                put_pending(batch, self._prefixes[partition], family, append.pending)
         side_family = self._handles["side"]
         for key, value in side:
             if value is None:
@@ -165,15 +166,6 @@ class RocksLogStore:
         if self._latest.is_writing:
             raise StoreStalled(f"{self._folder}: a checkpoint has to write some changes first")
         self.settle()
-
-    def _put_pending(self, batch: WriteBatch, append: PartitionAppend) -> None:
-        prefix, family = self._prefixes[append.partition], self._handles["pending"]
-        for (producer_id, key), packed in append.pending.items():
-            pending_key = prefix + pack_pending_key(producer_id, key)
-            if packed is None:
-                batch.delete(pending_key, family)
-            else:
-                batch.put(pending_key, packed, family)
 
     def durable_offset(self, partition: LogPartition) -> LogOffset:
         """See ``LogStore``."""
@@ -207,9 +199,13 @@ class RocksLogStore:
 
     def settle(self) -> None:
         """Make a checkpoint at once. Raises ``StoreStalled`` if RocksDB stalls."""
+        tries = 0
         for is_written in self.write_checkpoint(_SETTLE_KEYS):
-            if not is_written:
+            tries += not is_written
+            if tries > _SETTLE_TRIES:
                 raise StoreStalled(f"{self._folder}: RocksDB has stalled writes for now, try again")
+            if not is_written:
+                time.sleep(_SETTLE_PAUSE_S)
 
     def get_kept(self, partition: LogPartition, keys: Sequence[bytes]) -> list[bytes | None]:
         """See ``LogStore``."""
@@ -314,6 +310,10 @@ class RocksLogStore:
         """See ``LogStore``."""
         return self._latest.get_many(partition, keys)
 
+    def has_latest(self, partition: LogPartition, key_prefix: bytes) -> bool:
+        """See ``LogStore``."""
+        return self._latest.has_any(partition, key_prefix)
+
     def pending(
         self, partition: LogPartition, producer_id: int | None = None
     ) -> Iterator[tuple[int, LatestEntry]]:
@@ -338,19 +338,31 @@ class RocksLogStore:
             return
         try:
             self.sync()
-            # The next start has nothing to replay. If the disk is full, it has: nothing is lost.
-            with suppress(StoreError):
-                self.settle()
+            if not self._latest.is_writing:
+                self._settle_if_there_is_room()
                 self.sync()
         finally:
             self._release()
 
+    def _settle_if_there_is_room(self) -> None:
+        """Write what was replayed before groups are loaded, or what the next start would replay.
+
+        Not on a disk that is nearly full: the log has it, and a write that fails leaves RocksDB
+        unusable.
+        """
+        if shutil.disk_usage(self._folder).free >= SETTLE_FREE_BYTES:
+            with suppress(StoreStalled):
+                self.settle()
+
     def _release(self) -> None:
         self._is_closed = True
-        self._families.release()
-        self._db.close()
-        self._watermark.close()
-        self._lock.release()
+        # Each of them, whatever another raises: a lock that is left refuses the next start.
+        with ExitStack() as steps:
+            steps.callback(self._lock.release)
+            steps.callback(self._watermark.close)
+            steps.enter_context(errors_of(self._folder))
+            steps.callback(self._db.close)
+            steps.callback(self._families.release)
 
     def _open_latest(self) -> RocksLatest:
         """Open ``latest``, and replay what the log has after the last checkpoint."""

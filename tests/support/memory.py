@@ -316,6 +316,10 @@ class MemoryLogStore:
             for key, packed in zip(canonical, found, strict=True)
         ]
 
+    def has_latest(self, partition: LogPartition, key_prefix: bytes) -> bool:
+        """See ``LogStore``."""
+        return next(self.latest(partition, key_prefix), None) is not None
+
     def pending(
         self, partition: LogPartition, producer_id: int | None = None
     ) -> Iterator[tuple[int, LatestEntry]]:

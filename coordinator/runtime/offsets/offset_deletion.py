@@ -213,7 +213,7 @@ class OffsetDeletion:
             return
         shard = self._context.shard_of(group_id)
         prefix = encode_offset_group_prefix(group_id)
-        if next(iter(self._context.store.latest(shard.partition, prefix)), None) is None:
+        if not self._context.store.has_latest(shard.partition, prefix):
             replay_no_offsets(shard, group_id)
 
 

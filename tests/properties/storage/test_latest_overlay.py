@@ -114,6 +114,7 @@ class Overlay(RuleBasedStateMachine):
             case "find":
                 merged = {key: stored[key] for key in stored if key.startswith(prefix)} | noted
                 assert merged == {key: expected[key] for key in expected if key.startswith(prefix)}
+                assert self.overlay.has_any(partition, prefix) == bool(noted)
             case "get":
                 found = self.overlay.get_many(
                     partition, KEYS, lambda keys: [stored.get(key) for key in keys]

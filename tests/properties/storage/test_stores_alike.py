@@ -168,6 +168,9 @@ class Stores(RuleBasedStateMachine):
             assert list(self.rocks.kept(partition)) == kept
             keys = [key for key, _ in kept] + KEYS
             assert self.rocks.get_kept(partition, keys) == self.memory.get_kept(partition, keys)
+            for key in KEYS:
+                has = self.memory.has_latest(partition, key)
+                assert self.rocks.has_latest(partition, key) == has
             position = self.memory.checkpoint_offset(partition)
             assert self.rocks.checkpoint_offset(partition) == position
             assert self.rocks.durable_offset(partition) == self.memory.durable_offset(partition)

@@ -175,6 +175,9 @@ class SimDisk:
     ) -> list[LatestEntry | None]:
         return self.store.get_many_latest(partition, keys)
 
+    def has_latest(self, partition: LogPartition, key_prefix: bytes) -> bool:
+        return self.store.has_latest(partition, key_prefix)
+
     def pending(
         self, partition: LogPartition, producer_id: int | None = None
     ) -> Iterator[tuple[int, LatestEntry]]:
