@@ -6,7 +6,7 @@ What is asked for is derived from the schemas, so that an API or an array that i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,12 +19,11 @@ from gateway.codec.kio_schema import compute_fields, request_type
 from gateway.settings import GatewaySettings
 from model.commands.classic import PROTOCOLS_MAX
 from model.commands.offsets import COMMIT_PARTITIONS_MAX, OffsetCommit, TopicOffsets
-from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from storage.codec.batch_encoding import encode_batch
-from tests.cost.server import CostServer, cost_server, topic_id_of
+from tests.cost.server import AT_REST, CostServer, cost_server, topic_id_of
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted, check_law
 from tests.support.virtual.server import CALLER
@@ -32,7 +31,7 @@ from tests.support.virtual.server import CALLER
 N: Final = 2_500
 """More than any slice has."""
 ELEMENTS_MAX: Final = GatewaySettings().gateway_array_elements_max
-SETTINGS: Final = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
+SETTINGS: Final = replace(AT_REST, group_initial_rebalance_delay_ms=0)
 BATCH: Final = encode_batch(0, [(b"k", b"v")], 1_700_000_000_000, leader_epoch=-1)
 G: Final = "g"
 
