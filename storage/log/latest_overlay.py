@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 from model.ids import LogPartition
 from storage.log.latest_rows import LatestRows
-from storage.log_store import StoreCorrupt
+from storage.log_store import LatestEntry, StoreCorrupt, compute_latest_key, unpack_latest
 
 Entries: TypeAlias = dict[bytes, bytes]
 """Record keys (``compute_latest_key``) to entries (``pack_latest``)."""
@@ -87,8 +87,9 @@ class LatestOverlay:
         partition: LogPartition,
         keys: Sequence[bytes],
         read_stored: Callable[[Sequence[bytes]], Sequence[bytes | None]],
-    ) -> list[bytes | None]:
-        """The entries of keys; ``read_stored`` reads those that are not here."""
+    ) -> list[LatestEntry | None]:
+        """The entries of record keys, in their order; ``read_stored`` reads what is not here."""
+        keys = [compute_latest_key(key) for key in keys]
         found: dict[bytes, bytes | None] = {}
         for layer in self._unpacked(partition):
             entries = layer.entries
@@ -96,7 +97,9 @@ class LatestOverlay:
         missing = [key for key in keys if key not in found]
         if missing:
             found.update(zip(missing, read_stored(missing), strict=True))
-        return [found[key] for key in keys]
+        return [
+            None if (packed := found[key]) is None else unpack_latest(key, packed) for key in keys
+        ]
 
     def find(self, partition: LogPartition, prefix: bytes) -> Entries:
         """A copy of the entries of keys with this prefix."""
@@ -259,7 +262,7 @@ class _Layer:
         return dict(zip(keys, map(self.entries.__getitem__, keys), strict=True))
 
     def has_any(self, prefix: bytes) -> bool:
-        return any(map(any, self._find_keys(prefix)))
+        return next(chain.from_iterable(self._find_keys(prefix)), None) is not None
 
     def _find_keys(self, prefix: bytes) -> Iterator[Iterable[bytes]]:
         """The keys with this prefix, topic by topic."""

@@ -26,7 +26,6 @@ from storage.log_store import (
     LatestEntry,
     PartitionAppend,
     StoreStalled,
-    compute_latest_key,
     decode_offset_group,
     scan_offset_groups,
     unpack_latest,
@@ -116,12 +115,7 @@ class RocksLatest:
             return list(self._families.get("latest", [prefix + key for key in keys]))
 
         self._families.check_open()
-        canonical = [compute_latest_key(key) for key in keys]
-        packed = self._overlay.get_many(partition, canonical, read_stored)
-        return [
-            None if entry is None else unpack_latest(key, entry)
-            for key, entry in zip(canonical, packed, strict=True)
-        ]
+        return self._overlay.get_many(partition, keys, read_stored)
 
     def has_any(self, partition: LogPartition, key_prefix: bytes) -> bool:
         """Whether there are entries of record keys with this prefix."""

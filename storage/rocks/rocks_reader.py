@@ -23,7 +23,6 @@ from storage.log_store import (
     LatestEntry,
     StoreCorrupt,
     StoreError,
-    compute_latest_key,
     read_batch_range,
     unpack_latest,
     unpack_pending,
@@ -207,13 +206,7 @@ class RocksLogReader:
                 return list(self._families["latest"].get([prefix + key for key in keys]))
 
         self._replay(partition)
-        canonical = [compute_latest_key(key) for key in keys]
-        return [
-            None if packed is None else unpack_latest(key, packed)
-            for key, packed in zip(
-                canonical, self._overlay.get_many(partition, canonical, read_stored), strict=True
-            )
-        ]
+        return self._overlay.get_many(partition, keys, read_stored)
 
     def _replay(self, partition: LogPartition) -> None:
         """Note what the log of a partition has after the last checkpoint, once."""

@@ -193,8 +193,6 @@ class RocksLogStore:
     def write_checkpoint(self, keys_max: int) -> Iterator[bool]:
         """See ``LogStore``."""
         self._families.check_open()
-        if self._latest.is_writing:
-            return iter(())
         return self._latest.write_checkpoint(self._ends, keys_max, _make_batch, self._write)
 
     def settle(self) -> None:
@@ -338,9 +336,8 @@ class RocksLogStore:
             return
         try:
             self.sync()
-            if not self._latest.is_writing:
-                self._settle_if_there_is_room()
-                self.sync()
+            self._settle_if_there_is_room()
+            self.sync()
         finally:
             self._release()
 

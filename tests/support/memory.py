@@ -23,7 +23,6 @@ from storage.log_store import (
     StoreError,
     check_append,
     check_rewrite,
-    compute_latest_key,
     compute_watermark_violation,
     decode_offset_group,
     pack_pending_key,
@@ -307,14 +306,9 @@ class MemoryLogStore:
         """See ``LogStore``."""
         self._check_open()
         latest = self._volatile.latest[partition]
-        canonical = [compute_latest_key(key) for key in keys]
-        found = self._overlay.get_many(
-            partition, canonical, lambda unchanged: [latest.get(key) for key in unchanged]
+        return self._overlay.get_many(
+            partition, keys, lambda missing: [latest.get(key) for key in missing]
         )
-        return [
-            None if packed is None else unpack_latest(key, packed)
-            for key, packed in zip(canonical, found, strict=True)
-        ]
 
     def has_latest(self, partition: LogPartition, key_prefix: bytes) -> bool:
         """See ``LogStore``."""

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from model.ids import LogPartition
 from storage.log.latest_overlay import LatestOverlay, Slice
 from storage.log.latest_rows import LatestRows
-from storage.log_store import pack_latest
+from storage.log_store import pack_latest, unpack_latest
 from tests.support.storage.appends import offset_key
 
 PARTITIONS = (LogPartition(0), LogPartition(1))
@@ -119,7 +119,9 @@ class Overlay(RuleBasedStateMachine):
                 found = self.overlay.get_many(
                     partition, KEYS, lambda keys: [stored.get(key) for key in keys]
                 )
-                assert found == [expected.get(key) for key in KEYS]
+                assert found == [
+                    unpack_latest(key, expected[key]) if key in expected else None for key in KEYS
+                ]
             case _:
                 groups = {key[: 4 + int.from_bytes(key[2:4], "big")] for key in noted}
                 assert self.overlay.find_offset_groups(partition) == sorted(groups)
