@@ -32,7 +32,7 @@ from model.topics import TopicImage
 from storage.codec.record_codec import encode_key
 from storage.log_store import LatestEntry, LogStore
 
-SLICE = 500
+SLICE = 300
 RETRY_MS = 1_000
 _OFFSET_KEYS = b"\x00\x01"
 
