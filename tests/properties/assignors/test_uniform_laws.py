@@ -25,8 +25,10 @@ law = settings(max_examples=150)
 
 
 @st.composite
-def problems(draw: st.DrawFn, *, owned: bool = True, min_members: int = 1) -> Problem:
-    counts = draw(st.lists(st.integers(0, 6), min_size=1, max_size=5))
+def problems(
+    draw: st.DrawFn, *, owned: bool = True, min_members: int = 1, partitions_max: int = 6
+) -> Problem:
+    counts = draw(st.lists(st.integers(0, partitions_max), min_size=1, max_size=5))
     topics = range(len(counts))
     same = draw(st.booleans())
     lists = st.lists(st.sampled_from(topics), unique=True)
@@ -139,7 +141,7 @@ def _renumber(problem: Problem, order: list[int]) -> Problem:
 
 
 @law
-@given(problems(min_members=0))
+@given(problems(min_members=0) | problems(min_members=0, owned=False, partitions_max=40))
 def test_range_cuts_every_topic_into_ranges(problem: Problem) -> None:
     expected: list[int] = []
     counts = problem.partition_counts().tolist()
