@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from coordinator.runtime.loop.stats import Histogram
 
 INTERVAL_S = 1.0
 """Long, so that an idle server stays idle."""
+IDLE_S = 0.001
+"""A loop that runs a timer no later than this has little to do."""
 
 
 class LoopLag:
-    """Sets a timer periodically and records how late it fires."""
+    """Sets a timer periodically and records how late it fires.
 
-    def __init__(self) -> None:
+    ``on_idle`` is called when it fires in time.
+    """
+
+    def __init__(self, on_idle: Callable[[], None]) -> None:
+        self._on_idle = on_idle
         self.histogram = Histogram()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -32,7 +39,10 @@ class LoopLag:
         due = loop.time() + INTERVAL_S
 
         def on_timer() -> None:
-            self.histogram.add(max(0.0, loop.time() - due))
+            late_s = max(0.0, loop.time() - due)
+            self.histogram.add(late_s)
+            if late_s <= IDLE_S:
+                self._on_idle()
             self._arm(loop)
 
         self._timer = loop.call_at(due, on_timer)

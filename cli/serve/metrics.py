@@ -75,6 +75,11 @@ class SnapshotCollector(Collector):
             "How late the event loop ran a timer.",
             snapshot.loop_lag_seconds,
         )
+        yield _histogram(
+            "muster_garbage_collection_seconds",
+            "Time of a garbage collection, in which the event loop stands still.",
+            snapshot.collection_seconds,
+        )
         yield _counter(
             "muster_stalled_seconds",
             "Total time by which deadlines were extended because the server itself had stalled.",

@@ -18,7 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
 from cli.serve.allocator import FreeMemory
-from cli.serve.collector import hold_collector, settle_collector
+from cli.serve.collector import GarbageCollector
 from cli.serve.descriptors import (
     ConnectionLimits,
     TooFewDescriptors,
@@ -101,7 +101,8 @@ class Service:
         self._http: HttpServer | None = None
         self._history: HistoryReads | None = None
         self._backups: StoreBackups | None = None
-        self._lag = LoopLag()
+        self._garbage = GarbageCollector()
+        self._lag = LoopLag(self._garbage.collect_idle)
         self._free_memory = FreeMemory()
         self._is_draining = False
         self._began_at = 0.0
@@ -127,7 +128,7 @@ class Service:
             assignors=self._load_assignors(),
             on_failure=end_process,
         )
-        hold_collector()
+        self._garbage.hold()
         try:
             await self._runtime.start()
         except StoreError as error:
@@ -153,7 +154,7 @@ class Service:
             await self._runtime.loaded()
         except StoreError as error:
             raise CommandError(str(error)) from error
-        settle_collector()
+        self._garbage.settle()
         if self._grpc is not None and not self._is_draining:
             await self._grpc.set_serving(True)
         stats = self._runtime.stats
@@ -331,6 +332,7 @@ class Service:
             self._store.close()
             self.folder.remove_endpoints()
         self._lag.stop()
+        self._garbage.stop()
         self._free_memory.stop()
         if self._http is not None:
             await self._http.stop()
@@ -352,9 +354,10 @@ class Service:
             runtime.shards,
             runtime.image,
             runtime.stats,
-            self._lag.histogram,
-            self._kafka,
-            self.is_ready(),
+            loop_lag=self._lag.histogram,
+            collections=self._garbage.pauses,
+            kafka=self._kafka,
+            is_ready=self.is_ready(),
         )
 
         def render() -> tuple[str, bytes]:

@@ -53,6 +53,7 @@ class Snapshot:
     flush_seconds: HistogramFigures
     assignor_seconds: HistogramFigures
     loop_lag_seconds: HistogramFigures
+    collection_seconds: HistogramFigures
 
 
 _PLAIN_COUNTERS = (
@@ -92,7 +93,9 @@ def compute_snapshot(
     shards: Iterable[Shard],
     image: TopicImage,
     stats: Stats,
+    *,
     loop_lag: Histogram,
+    collections: Histogram,
     kafka: KafkaFigures,
     is_ready: bool,
 ) -> Snapshot:
@@ -125,6 +128,7 @@ def compute_snapshot(
         flush_seconds=_copy(stats.flush_seconds),
         assignor_seconds=_copy(stats.assignor_seconds),
         loop_lag_seconds=_copy(loop_lag),
+        collection_seconds=_copy(collections),
     )
 
 

@@ -30,8 +30,8 @@ def main() -> None:
     lower_caches()
     # Not before: what they keep is to be small.
     import cli.main
+    import cli.serve.collector
     import cli.serve.serve_loop
-    import cli.serve.service
 
     serve = cli.serve.serve_loop._serve
 
@@ -45,7 +45,8 @@ def main() -> None:
     cli.serve.serve_loop._serve = serve_and_count
     lower_bounds()
     if os.environ.get(COLLECTOR) == "off":
-        cli.serve.service.settle_collector = gc.disable  # type: ignore[attr-defined]
+        collector = cli.serve.collector.GarbageCollector
+        collector.settle = lambda self: gc.disable()  # type: ignore[method-assign]
     if os.environ.get(LEAK):
         plant(os.environ[LEAK])
     cli.main.main()

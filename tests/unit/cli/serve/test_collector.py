@@ -1,69 +1,99 @@
-"""How much the garbage collector traverses at a time, and that it still finds garbage."""
+"""When garbage is collected: in idle turns, and what has lived long never again."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-MANY = 300_000
-AT_ONCE = 51_000
-"""Objects: the loop of a server stands still for that long."""
-
-COUNTING = """
 import gc
-from collections import deque
-from cli.serve.collector import hold_collector, settle_collector
+import weakref
+from collections.abc import Iterator
 
-hold_collector()
-loaded = [[] for _ in range(200_000)]
-settle_collector()
-looked_at = []
+import pytest
 
-def note(phase, info):
-    if phase == "start":
-        older = range(1, info["generation"] + 1)
-        looked_at.append(gc.get_count()[0] + sum(len(gc.get_objects(old)) for old in older))
-
-gc.callbacks.append(note)
-"""
-
-GROWING = f"""{COUNTING}
-living = [[] for _ in range({MANY})]
-print(len(looked_at), max(looked_at))
-"""
-
-LEAVING_CYCLES = f"""{COUNTING}
-class Cycle:
-    __slots__ = ("itself",)
-
-    def __init__(self):
-        self.itself = self
-
-waiting = deque(maxlen=10_000)
-for _ in range({MANY}):
-    waiting.append(Cycle())
-gc.callbacks.remove(note)
-living = gc.get_objects()
-print(sum(type(thing) is Cycle for thing in living), max(looked_at))
-"""
+from cli.serve.collector import FULL_EVERY, OLD_MAX, YOUNG_MIN, GarbageCollector
 
 
-def run(program: str) -> tuple[int, int]:
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    first, second = map(int, done.stdout.split())
-    return first, second
+class Node:
+    """Something that a weak reference may name."""
+
+    other: Node
 
 
-def test_what_lives_on_is_looked_at_in_parts() -> None:
-    """Bug: a collection took 0.4 s while ten thousand members joined."""
-    collections, most = run(GROWING)
-    assert collections >= MANY / AT_ONCE
-    assert most <= AT_ONCE
+@pytest.fixture
+def collector() -> Iterator[GarbageCollector]:
+    thresholds = gc.get_threshold()
+    collector = GarbageCollector()
+    collector.settle()
+    # Nothing is collected but by request.
+    gc.set_threshold(1_000_000, 1_000, 1_000)
+    gc.collect()
+    yield collector
+    collector.stop()
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
 
 
-def test_cycles_that_waited_are_collected_in_parts() -> None:
-    """Bug: waiting requests left cycles, millions of which were then collected at once."""
-    living, most = run(LEAVING_CYCLES)
-    assert living <= AT_ONCE
-    assert most <= AT_ONCE
+def make_cycle() -> weakref.ref[Node]:
+    one, other = Node(), Node()
+    one.other, other.other = other, one
+    return weakref.ref(one)
+
+
+def allocate(count: int) -> list[list[int]]:
+    return [[] for _ in range(count)]
+
+
+def test_an_idle_turn_collects_what_became_garbage(collector: GarbageCollector) -> None:
+    found = make_cycle()
+    kept = allocate(YOUNG_MIN)
+    collector.collect_idle()
+    assert found() is None
+    assert len(kept) == YOUNG_MIN
+
+
+def test_a_few_new_objects_are_left_for_later(collector: GarbageCollector) -> None:
+    found = make_cycle()
+    collector.collect_idle()
+    assert found() is not None
+
+
+def test_garbage_of_middle_age_is_collected_after_some_turns(collector: GarbageCollector) -> None:
+    one, other = Node(), Node()
+    one.other, other.other = other, one
+    found = weakref.ref(one)
+    kept = []
+    for turn in range(FULL_EVERY + 2):
+        kept.append(allocate(YOUNG_MIN))
+        collector.collect_idle()
+        if turn == 0:
+            del one, other
+    assert found() is None
+
+
+def test_many_survivors_are_frozen(collector: GarbageCollector) -> None:
+    before = gc.get_freeze_count()
+    kept = allocate(OLD_MAX + 1)
+    gc.collect()
+    assert gc.get_freeze_count() >= before + len(kept)
+    assert len(gc.get_objects(2)) < OLD_MAX
+
+
+def test_nothing_is_collected_while_it_is_disabled(collector: GarbageCollector) -> None:
+    found = make_cycle()
+    kept = allocate(YOUNG_MIN)
+    gc.disable()
+    try:
+        collector.collect_idle()
+        assert found() is not None
+    finally:
+        gc.enable()
+    assert len(kept) == YOUNG_MIN
+
+
+def test_each_collection_is_measured_until_it_stops(collector: GarbageCollector) -> None:
+    before, sum_s = sum(collector.pauses.counts), collector.pauses.sum_s
+    gc.collect()
+    gc.collect(0)
+    assert sum(collector.pauses.counts) == before + 2
+    assert collector.pauses.sum_s > sum_s
+    collector.stop()
+    gc.collect()
+    assert sum(collector.pauses.counts) == before + 2

@@ -72,7 +72,13 @@ async def commit(runtime: Runtime, group: str, member: str, epoch: int | None) -
 
 def take(runtime: Runtime) -> Snapshot:
     return compute_snapshot(
-        runtime.shards, runtime.image, runtime.stats, Histogram(), Wire(), runtime.ready()
+        runtime.shards,
+        runtime.image,
+        runtime.stats,
+        loop_lag=Histogram(),
+        collections=Histogram(),
+        kafka=Wire(),
+        is_ready=runtime.ready(),
     )
 
 
