@@ -46,7 +46,7 @@ def measure_idle(stand: Stand) -> Section:
             f"{plan.idle_s:g} s, less that for 1 member. All four servers run at the same time, "
             "each with its own members, because together they leave the CPUs idle. On the wire "
             "each member has a connection and sends heartbeats at the interval of the server: 5 s "
-            "for Kafka and for Muster with `gateway.park.ms=0`, about a second for Muster "
+            "for Kafka and for Muster with `gateway.park.ms=0`, about half a second for Muster "
             f"with its defaults, which holds them. Sessions: members of the SDK share {STREAMS} "
             "streams."
         ),

@@ -95,8 +95,7 @@ KAFKA_SETTINGS = (
     ),
     _kafka(
         "gateway.park.rate.max",
-        "The maximum rate of held heartbeats, per second. With more members than half of this rate "
-        "allows, each heartbeat is held longer, up to `gateway.park.max.ms`.",
+        "The maximum rate of held heartbeats, per second. With more members each is held longer.",
         minimum=1,
     ),
     _kafka(

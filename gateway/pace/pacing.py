@@ -58,19 +58,17 @@ class Pace:
 def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms: int) -> Pace:
     """Compute the pace for ``members`` members that may be parked.
 
-    The park grows up to ``gateway.park.max.ms`` to keep heartbeats of resting members at half of
-    ``gateway.park.rate.max`` a second: a held heartbeat learns of a change as soon as a short one
-    does, and most of what a resting member costs is its heartbeats' system calls. With more members
-    the rate grows to its maximum, and beyond that only the interval grows, up to Kafka's. Members
-    that return after a change stay within the maximum too. Where many members wait for partitions
-    at once, as when a large group forms, they heartbeat less often.
+    The park grows up to ``gateway.park.max.ms`` to keep heartbeats within ``gateway.park.rate.max``
+    a second; beyond that only the interval grows, up to Kafka's. Members that return after a change
+    stay within the rate too: those of a large group go straight to the resting interval. Where many
+    members wait for partitions at once, as when a large group forms, they heartbeat less often.
     """
     wait, gap = settings.gateway_wait_interval_ms, settings.gateway_park_gap_ms
     if settings.gateway_park_ms == 0:
         rest = heartbeat_interval_ms
         return Pace(0, rest, rest, wait, gap)
     needed = members * 1_000 // settings.gateway_park_rate_max
-    park = max(settings.gateway_park_ms, min(2 * needed - gap, settings.gateway_park_max_ms))
+    park = max(settings.gateway_park_ms, min(needed - gap, settings.gateway_park_max_ms))
     interval = max(park + gap, min(needed, heartbeat_interval_ms))
     step = needed // WAIT_STEPS_IN_A_ROUND
     return Pace(
