@@ -38,6 +38,8 @@ class HistogramFigures:
 class Snapshot:
     """The server at one moment. ``counters`` are the plain counters of ``Stats``."""
 
+    # More than 15 attributes: one attribute is one metric or family of metrics.
+
     is_ready: bool
     groups: tuple[GroupFigures, ...]
     groups_by_state: Mapping[tuple[str, str], int]
