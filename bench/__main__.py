@@ -2,8 +2,9 @@
 
     python -m bench [--quick] [--only NAME ...]
 
-A full run writes its page, `RESULTS.md`, and `results/latest.json` beside it. A quick or partial
-run proves nothing and is stored in the cache instead.
+A full run writes its page, `RESULTS.md`, and `results/latest.json` beside it. It adds a file to the
+history in `results`, and prints the rows that changed since an earlier run (`bench.history`). A
+quick or partial run proves nothing and is stored in the cache instead.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.figures import Section
+from bench.figures import Json, Section
+from bench.history import HistoryError, format_history, make_run, read_history, record
 from bench.machine import describe_machine, share_cores
 from bench.peer import build_kload
 from bench.plan import FULL, QUICK
@@ -83,7 +85,20 @@ def main(arguments: Sequence[str]) -> int:
         results, page = RESULTS, PAGE
     write_results(plan, machine, sections, results, page)
     print(f"\nstored in {results.relative_to(CACHE.parent)} and {page.relative_to(CACHE.parent)}")
+    if results == RESULTS:
+        note_in_history(machine, sections)
     return int(any(section.failure for section in sections))
+
+
+def note_in_history(machine: Json, sections: Sequence[Section]) -> None:
+    """Record a full run, and print what changed; a damaged file of the history is only reported."""
+    run = make_run(machine, sections)
+    path = record(run, RESULTS.parent)
+    print(f"recorded as {path.name}\n")
+    try:
+        print(format_history(run, read_history(RESULTS.parent)))
+    except HistoryError as error:
+        print(f"bench: {error}", file=sys.stderr)
 
 
 def forget_settings() -> None:

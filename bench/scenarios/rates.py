@@ -31,7 +31,7 @@ def measure_heartbeats(stand: Stand) -> Section:
     runs = stand.interleave({"Kafka": lambda: run(kafka), "Muster": lambda: run(muster)})
     return Section(
         name="heartbeats",
-        title="CachedHeartbeat heartbeats",
+        title="Steady heartbeats",
         method=(
             "1,000 settled members of 10 groups share 32 connections, one heartbeat in flight on "
             "each, as fast as the responses arrive. That is faster than the heartbeat interval, so "
