@@ -26,6 +26,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from bench.log_plot import Curve, draw
 from coordinator.core.consumer.heartbeat import handle_reconcile_member
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.consumer_member import Member
@@ -89,7 +90,15 @@ def main() -> int:
     lines = [line for line in measure(sizes) if len(line.points) > 1]
     print_table(lines, sizes)
     if not quick:
-        PLOT.write_text(draw(lines), encoding="utf-8")
+        PLOT.write_text(
+            draw(
+                [Curve(line.name, line.points) for line in lines],
+                title="CPU time of an assignment by partitions, ten a member",
+                label="partitions",
+                unit="ms",
+            ),
+            encoding="utf-8",
+        )
     return 0
 
 
@@ -228,73 +237,6 @@ def print_table(lines: list[Line], sizes: Iterable[int]) -> None:
     for line in lines:
         cells = (f"{line.points[n]:.2f}" if n in line.points else "–" for n in sizes)
         print(f"| {line.name} |", " | ".join(cells), f"| {line.slope:.2f} |")
-
-
-# ------------------------------------------------------------------------------------- the plot
-
-_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 860, 470, 70, 36, 210, 50
-_COLOURS = (
-    "#1f77b4", "#6baed6", "#2ca02c", "#98df8a", "#d62728", "#ff9896", "#9467bd", "#c5b0d5",
-    "#444444", "#999999",
-)  # fmt: skip
-
-
-def draw(lines: list[Line]) -> str:
-    sizes = sorted({size for line in lines for size in line.points})
-    costs = [cost for line in lines for cost in line.points.values()]
-    low, high = int(np.floor(log10(min(costs)))), int(np.ceil(log10(max(costs))))
-
-    def x(size: float) -> float:
-        part = (log10(size) - log10(sizes[0])) / (log10(sizes[-1]) - log10(sizes[0]))
-        return _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
-
-    def y(cost: float) -> float:
-        return _TOP + (high - log10(cost)) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
-
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        f'<clipPath id="c"><rect x="{_LEFT}" y="{_TOP}" width="{right - _LEFT}" '
-        f'height="{bottom - _TOP}"/></clipPath>',
-        f'<text x="{_LEFT}" y="20" font-size="14">CPU time of an assignment by partitions, '
-        "ten a member; grey: in proportion</text>",
-    ]
-    for power in range(low - 3, high + 1):
-        ends = x(sizes[0]), y(10.0**power), x(sizes[-1]), y(10.0**power * sizes[-1] / sizes[0])
-        parts.append(_line(*ends, "#e4e4e4", 'clip-path="url(#c)"'))
-    for power in range(low, high + 1):
-        parts.append(_line(_LEFT - 4, y(10.0**power), _LEFT, y(10.0**power), "#333"))
-        parts.append(_text(_LEFT - 8, y(10.0**power) + 4, f"{10.0**power:g} ms", "end"))
-    for size in sizes:
-        parts.append(_line(x(size), bottom, x(size), bottom + 4, "#333"))
-        parts.append(_text(x(size), bottom + 18, f"{size:,}", "middle"))
-    parts.append(_text((_LEFT + right) / 2, bottom + 38, "partitions", "middle"))
-    parts += [
-        _line(_LEFT, _TOP, _LEFT, bottom, "#333"),
-        _line(_LEFT, bottom, right, bottom, "#333"),
-    ]
-    for number, line in enumerate(lines):
-        colour = _COLOURS[number % len(_COLOURS)]
-        points = " ".join(f"{x(n):.1f},{y(cost):.1f}" for n, cost in line.points.items())
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        )
-        at = _TOP + 14 + number * 20
-        parts.append(_line(right + 16, at - 4, right + 36, at - 4, colour, 'stroke-width="2"'))
-        parts.append(_text(right + 42, at, line.name, "start"))
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, more: str = "") -> str:
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" {more}/>'
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 
 
 if __name__ == "__main__":

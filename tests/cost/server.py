@@ -126,7 +126,7 @@ class CostServer:
         data = frame(key, version, 7, make_request(key, version, **fields))
         door = self.door
         door.transport.written, door._read = b"", 0
-        counted = self.loop.count(lambda: door.send(data), lambda: _is_whole(door))
+        counted = self.loop.count(lambda: door.send(data), lambda: is_whole(door))
         counted.kept = list(door.answers(key, version))
         return counted
 
@@ -136,11 +136,11 @@ class CostServer:
         door = self.door
         door.transport.written, door._read = b"", 0
         self.loop.call_soon(door.send, data)
-        self.loop.run_while(lambda: not _is_whole(door))
+        self.loop.run_while(lambda: not is_whole(door))
         return door.answers(key, version)[0][1]
 
 
-def _is_whole(door: Door) -> bool:
+def is_whole(door: Door) -> bool:
     written = door.transport.written
     return len(written) >= 4 and len(written) >= 4 + int(struct.unpack_from(">i", written)[0])
 
