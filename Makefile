@@ -14,7 +14,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
+.PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
 	connect migration latency attack fuzz takeover jars docs python go clean
 
 help:
@@ -33,7 +33,9 @@ help:
 	@echo "                and what the server gives back (NAMES='bombs evil' for some)"
 	@echo "make fuzz    requests of all APIs and RPCs for MINUTES=$(MINUTES), from SEED= (the clock's if none)"
 	@echo "make takeover   a store of the last format with TAKEOVER_RECORDS=5000000 is taken over"
-	@echo "make bench   measure Muster beside a Kafka 4.3.0"
+	@echo "make bench   measure Muster beside a Kafka 4.3.0, and print what changed since an earlier run"
+	@echo "                (two of the history: $(VENV)/bin/python -m bench.history BEFORE AFTER)"
+	@echo "make bench-growth   how costs grow from 10 to 100,000 members, groups, partitions and topics"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
 	@echo "make spark-submit   a job of the pipeline as a background job of a terminal"
@@ -103,6 +105,9 @@ takeover: setup
 
 bench: jars go
 	@$(VENV)/bin/python -m bench
+
+bench-growth: setup
+	@$(VENV)/bin/python -m bench.growth
 
 pipeline-bench: jars
 	@PIPELINE_BENCH=1 MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q \

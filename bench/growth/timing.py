@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tests.kafka.jars import CHECKOUT
 
@@ -73,13 +74,14 @@ def profile_case(case: Case) -> list[str]:
         case.prepare()
     profiler = cProfile.Profile()
     profiler.runcall(case.work)
-    found = pstats.Stats(profiler).get_stats_profile()
-    functions = sorted(found.func_profiles.items(), key=lambda one: -one[1].tottime)
-    total = found.total_tt or 1.0
+    # By (file, line, name): many have the same name.
+    stats: Any = pstats.Stats(profiler)
+    own = {function: row[2] for function, row in stats.stats.items()}
+    total = sum(own.values()) or 1.0
     return [
-        f"{one.tottime / total:.0%} {name} ({_find_module(one.file_name)})"
-        for name, one in functions[:PROFILE_LINES]
-        if one.tottime / total >= PROFILE_SHARE
+        f"{own[function] / total:.0%} {function[2]} ({_find_module(function[0])})"
+        for function in sorted(own, key=lambda function: -own[function])[:PROFILE_LINES]
+        if own[function] / total >= PROFILE_SHARE
     ]
 
 
