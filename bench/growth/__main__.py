@@ -3,7 +3,7 @@
     python -m bench.growth [--quick] [--only AXIS ...]
     python -m bench.growth --page
 
-Writes `bench/GROWTH.md`, a plot for each axis, and `growth/figures.json`, in about five minutes. A
+Writes `bench/GROWTH.md`, a plot for each axis, and `growth/figures.json`, in about six minutes. A
 quick run has no sizes above 1,000; quick and partial runs are stored in the cache instead. `--page`
 writes page and plots from the figures of the last full run. Exits with 1 if something could not be
 measured, but not because of a steep slope: the page says where there is one.
@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from bench.figures import Json
@@ -153,7 +154,11 @@ def run_point(process: str, size: int, *options: str) -> dict[str, object]:
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         raise NotMeasured(f"{process} of size {size:,} failed: {error}") from error
-    return dict(json.loads(done.stdout))
+    found: dict[str, object] = json.loads(done.stdout)
+    for series, value in found.items():
+        if isinstance(value, float) and not (isfinite(value) and value > 0):
+            raise NotMeasured(f"{series} of {process} at {size:,} is {value}, not a cost")
+    return found
 
 
 def collect(axis: Axis, found: Found) -> list[Measured]:

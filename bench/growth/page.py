@@ -26,7 +26,8 @@ share. Sizes go from 10 to 100,000, or up to a limit of the product.
 logarithms of all points: 0 is a constant cost, 1 a cost in proportion to the size, 2 one with its
 square. `last decade` is the slope of the largest sizes alone, because a constant part hides growth
 at small ones. A cost is too steep if `slope` exceeds the expected one by more than {tolerance}, or
-`last decade`, which has fewer points, by more than {last_tolerance}.
+`last decade`, which has fewer points, by more than {last_tolerance}. The plots have both slopes
+beside the names of the series.
 """
 
 
@@ -142,7 +143,7 @@ def format_cost(value: float, unit: str) -> str:
 
 
 def _shorten(one: Measured) -> str:
-    return f"{one.series.name}: {one.slope:.2f}, last {one.last_slope:.2f}"
+    return f"{one.series.name}: {one.slope:.2f} ({one.last_slope:.2f})"
 
 
 def _make_cells(one: Measured, sizes: Sequence[int]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,11 @@ def test_every_series_is_measured_on_a_server(
     axes = [axis.name for axis in AXES if axis.process == process]
     assert set(found) == {series.name for series in SERIES if series.axis in axes}
     assert all(isinstance(value, float) and value > 0 for value in found.values())
+
+
+@pytest.mark.parametrize("value", ["Infinity", "NaN", "0.0"])
+def test_a_figure_that_is_no_cost_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = subprocess.CompletedProcess([], 0, stdout=f'{{"join": {value}}}')
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(growth.NotMeasured, match="join of members at 10 is"):
+        growth.run_point("members", 10)
