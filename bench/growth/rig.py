@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.growth.states import GROUP
-from cli.serve.collector import hold_collector, settle_collector
+from cli.serve.collector import GarbageCollector
 from coordinator.core.state.consumer_group import ConsumerGroup
 from gateway.settings import GatewaySettings
 from model.commands.command import Command
@@ -28,16 +28,18 @@ class Rig:
 
     def __init__(self, folder: Path, store: LogStore) -> None:
         settings = replace(AT_REST, group_initial_rebalance_delay_ms=0)
-        hold_collector()
+        self._garbage = GarbageCollector()
+        self._garbage.hold()
         self.store = store
         self.server = CostServer(
             folder, settings=settings, gateway=GatewaySettings(gateway_park_ms=0), store=store
         )
-        settle_collector()
+        self._garbage.settle()
 
     def close(self) -> None:
         self.server.close()
         self.store.close()
+        self._garbage.stop()
 
     def send(self, data: bytes) -> bytes:
         """The response to a request, with its size."""

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from bench.growth import __main__ as growth
-from bench.growth import rig
 from bench.growth.catalogue import AXES, CLASSIC_MAX, COMMIT_MAX, SERIES
 from bench.growth.page import draw_plot, format_cost, format_page, make_plots
 from bench.growth.point import AXES as PROCESSES
@@ -27,6 +26,7 @@ from bench.growth.series import (
 )
 from bench.growth.timing import Case, profile_case, time_case
 from bench.log_plot import Curve, draw
+from cli.serve.collector import GarbageCollector
 from model.commands.offsets import COMMIT_PARTITIONS_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
 
@@ -216,8 +216,8 @@ def test_every_series_is_measured_on_a_server(
     process: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # They change the collector of the whole process.
-    monkeypatch.setattr(rig, "hold_collector", lambda: None)
-    monkeypatch.setattr(rig, "settle_collector", lambda: None)
+    monkeypatch.setattr(GarbageCollector, "hold", lambda self: None)
+    monkeypatch.setattr(GarbageCollector, "settle", lambda self: None)
     found = measure(process, 10, tmp_path, None)
     axes = [axis.name for axis in AXES if axis.process == process]
     assert set(found) == {series.name for series in SERIES if series.axis in axes}
