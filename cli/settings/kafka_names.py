@@ -35,7 +35,7 @@ _TEXT: Final = """
     delete.records.purgatory.purge.interval.requests delete.topic.enable early.start.listeners
     eligible.leader.replicas.enable fetch.purgatory.purge.interval.requests
     follower.fetch.last.tiered.offset.enable
-    group.consumer.regex.refresh.interval.ms group.coordinator.append.linger.ms
+    group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
     group.coordinator.new.enable group.coordinator.threads
     group.share.assignment.interval.ms group.share.assignors
@@ -148,7 +148,7 @@ _TEXT: Final = """
     ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
     ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
     ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
-    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
+    transaction.abort.timed.out.transaction.cleanup.interval.ms
     transaction.partition.verification.enable
     transaction.remove.expired.transaction.cleanup.interval.ms
     transaction.state.log.load.buffer.size transaction.state.log.min.isr

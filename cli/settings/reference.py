@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cli.settings.setting import INT_MAX, LONG_MAX, Kind, Scope, Setting, render_value
 from cli.settings.table import SETTINGS
-from model.configs.group_configs import GROUP_CONFIGS, GroupConfig
+from model.configs.group_configs import GROUP_CONFIGS, KAFKA_CONFIGS, GroupConfig
 
 _HEAD = """\
 # Settings
@@ -45,7 +45,7 @@ _GROUP_HEAD = """\
 Configs of a single group, in effect at once: `muster config set --group GROUP`, or Kafka's
 `kafka-configs --entity-type groups`. A value must lie within the server's `min` and `max` settings;
 if these change later, it is clamped. Muster does not serve share and streams groups, but keeps
-their configs. The last nine are Muster's own.
+their configs. Configs that Kafka has too are marked K.
 
 | Config | Kind | Default | If unset | Meaning |
 | --- | --- | --- | --- | --- |"""
@@ -69,7 +69,8 @@ def _lines() -> Iterator[str]:
 def _group_row(config: GroupConfig) -> str:
     inherited = "" if config.setting is None else f"`{config.setting}`"
     kind, default = config.config_type.name.lower(), f"`{config.default}`"
-    return f"| `{config.name}` | {kind} | {default} | {inherited} | {config.documentation} |"
+    name = f"`{config.name}`" + (" K" if config.name in KAFKA_CONFIGS else "")
+    return f"| {name} | {kind} | {default} | {inherited} | {config.documentation} |"
 
 
 def _row(setting: Setting) -> str:

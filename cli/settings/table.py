@@ -9,8 +9,8 @@ from types import MappingProxyType
 from cli.settings.kafka_names import is_kafka_name
 from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
-from cli.settings.table_doors import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from cli.settings.table_groups import GROUP_SETTINGS
+from cli.settings.table_listeners import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 
 _SERVER_SETTINGS = (
     Setting(

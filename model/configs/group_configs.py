@@ -1,8 +1,7 @@
 """Group configs: names, defaults and bounds.
 
 Configs without a server setting here belong to group types that Muster stores but does not serve;
-their values are stored as Kafka stores them. Source: Kafka 4.3's ``GroupConfig``; the last nine are
-Muster's own.
+their values are stored as Kafka stores them. Source: Kafka 4.3's ``GroupConfig``.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ _SESSION_TEXT = "How long a member is kept without a sign of life."
 _HEARTBEAT_TEXT = "How often members are told to send a heartbeat."
 _INTERVAL_TEXT = "The least time between two target assignments."
 
-_ALL = (
+_KAFKA = (
     _served_and_bounded(SESSION_TIMEOUT, 1, _SESSION_TEXT),
     _served_and_bounded(HEARTBEAT_INTERVAL, 1, _HEARTBEAT_TEXT),
     _served_and_bounded(ASSIGNMENT_INTERVAL, 0, _INTERVAL_TEXT),
@@ -198,6 +197,9 @@ _ALL = (
         setting="group.streams.initial.rebalance.delay.ms",
     ),
     _bounded("streams.assignment.interval.ms", 1_000, 0, 0, 15_000, _INTERVAL_TEXT),
+)
+
+_OWN = (
     _served(
         ASSIGNORS,
         "group.consumer.assignors",
@@ -256,13 +258,16 @@ _ALL = (
 )
 
 GROUP_CONFIGS: Final[Mapping[str, GroupConfig]] = MappingProxyType(
-    {config.name: config for config in _ALL}
+    {config.name: config for config in (*_KAFKA, *_OWN)}
 )
 """All group configs by name."""
 
+KAFKA_CONFIGS: Final = frozenset(config.name for config in _KAFKA)
+"""The configs that Kafka has too."""
+
 SERVED_CONFIGS: Final = tuple(
     config
-    for config in _ALL
+    for config in GROUP_CONFIGS.values()
     if config.setting is not None and find_server_value(_SERVER, config.setting) is not None
 )
 """The configs whose default is a setting of this server, which the coordinator obeys."""

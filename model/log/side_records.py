@@ -150,16 +150,18 @@ class ProducerGroupValue:
     timed_out_epoch: int = -1
 
 
+ShardSideKey: TypeAlias = (
+    ProducerStateKey | ProducerGroupKey | ClientAssignorsKey | InstalledMetadataKey
+)
+"""Keys of records that belong to one log partition; the others belong to the whole server."""
+
 SideKey: TypeAlias = (
     TopicSideKey
     | TopicDeletionKey
     | ProducerIdBlockKey
     | ImportGraceKey
     | GroupConfigsSideKey
-    | ProducerStateKey
-    | ProducerGroupKey
-    | ClientAssignorsKey
-    | InstalledMetadataKey
+    | ShardSideKey
 )
 
 SideValue: TypeAlias = (

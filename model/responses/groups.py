@@ -37,16 +37,16 @@ class DescribedMember:
 
 @value
 class DescribedConsumerGroup:
-    """A consumer group, or the error of describing it."""
+    """A consumer group, or the error of describing it; the other fields are then the defaults."""
 
     group_id: GroupId
     error: ErrorCode
     error_message: str | None
-    state: str
-    group_epoch: int
-    assignment_epoch: int
-    assignor_name: str
-    members: tuple[DescribedMember, ...]
+    state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor_name: str = ""
+    members: tuple[DescribedMember, ...] = ()
 
 
 @value

@@ -86,11 +86,10 @@ def begin_description(
         group_id,
         ErrorCode.NONE,
         None,
-        group.state().value,
-        group.group_epoch,
-        group.target_epoch,
-        compute_selected_assignor(shard, group),
-        (),
+        state=group.state().value,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=compute_selected_assignor(shard, group),
     )
     standings = [_get_standing(member) for member in group.members()]
     image, numbers = shard.image, group.numbers
@@ -101,7 +100,7 @@ def compute_failed_description(
     group_id: GroupId, error: ErrorCode, message: str
 ) -> DescribedConsumerGroup:
     """The description of a group that cannot be described."""
-    return DescribedConsumerGroup(group_id, error, message, "", 0, 0, "", ())
+    return DescribedConsumerGroup(group_id, error, message)
 
 
 class _MemberState(NamedTuple):

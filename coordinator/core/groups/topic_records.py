@@ -13,7 +13,6 @@ from coordinator.core.groups.config_changes import (
     handle_alter_group_configs,
 )
 from coordinator.core.state.outcome import Outcome, RefreshGroups
-from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
 from model.commands.command import ConfigCommand, TopicCommand
 from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
 from model.commands.topics import (
@@ -39,10 +38,9 @@ from model.log.side_records import (
     GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
-    ProducerGroupKey,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
-    ProducerStateKey,
+    ShardSideKey,
     SideRecord,
     TopicDeletionKey,
     TopicDeletionValue,
@@ -91,7 +89,9 @@ class Catalogue:
 
 
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
-    """Apply one side record to the catalogue."""
+    """Apply one side record to the catalogue; those of a log partition change nothing here."""
+    if isinstance(record.key, ShardSideKey):
+        return
     match record.key, record.value:
         case TopicSideKey() as key, TopicSideValue() as value:
             catalogue.image = compute_image_with(catalogue.image, make_topic(key, value))
@@ -108,12 +108,6 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
         case GroupConfigsSideKey(group_id), value:
             assert value is None or isinstance(value, GroupConfigsSideValue)
             _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
-        case (
-            ProducerStateKey() | ProducerGroupKey() | ClientAssignorsKey() | InstalledMetadataKey(),
-            _,
-        ):
-            # These belong to a shard, not to the catalogue.
-            pass
         case _:
             raise AssertionError(f"unexpected side record: {record}")
 

@@ -29,7 +29,6 @@ from tests.support.assignors.figures import compute_weight_loads, count_local
 law = settings(max_examples=120)
 
 any_assignor = st.sampled_from(list(ASSIGNORS.values()))
-sticky_assignor = st.sampled_from([ASSIGNORS[name] for name in ("uniform", "rack", "weighted")])
 small_groups = named_groups(most_members=3, most_partitions=2)
 
 
@@ -77,7 +76,7 @@ def test_the_order_of_the_input_does_not_matter(
 
 
 @law
-@given(sticky_assignor, named_groups(), st.data())
+@given(any_assignor, named_groups(), st.data())
 def test_an_answer_is_a_fixed_point(
     assignor: Assignor, group: NamedGroup, data: st.DataObject
 ) -> None:

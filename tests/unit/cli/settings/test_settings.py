@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.settings import SETTINGS, Address, Resolved, SettingsError, resolve
+from cli.settings.kafka_names import is_kafka_name
 from cli.settings.reference import compute_reference
 from cli.settings.setting import render_value
 from cli.settings.setting_fields import GROUP_ONLY, SETTINGS_CLASSES, compute_setting_name
@@ -126,6 +127,10 @@ def test_an_unknown_name_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     )
     with pytest.raises(SettingsError, match=r"MUSTER_LISTEN_KAFFKA.*did you mean listen\.kafka"):
         resolve(environment={"MUSTER_LISTEN_KAFFKA": "x"})
+
+
+def test_no_setting_is_listed_among_those_without_effect() -> None:
+    assert [name for name in SETTINGS if is_kafka_name(name)] == []
 
 
 def test_variables_that_are_no_settings_are_left_alone() -> None:

@@ -50,9 +50,7 @@ def consumer_group() -> Steps[Any]:
         )
         for number in reversed(range(ROWS))
     )
-    group = DescribedConsumerGroup(
-        GroupId("g"), ErrorCode.NONE, None, "Stable", 3, 3, "uniform", members
-    )
+    group = DescribedConsumerGroup(GroupId("g"), ErrorCode.NONE, None, "Stable", members=members)
     return encode_consumer_group(group)
 
 

@@ -9,14 +9,14 @@ _KIB = 1024
 _MIB = 1024 * 1024
 
 
-def _topic(name: str, doc: str, *, minimum: int = 1, kafka: bool = False) -> Setting:
+def _topic(name: str, doc: str, *, minimum: int = 1, is_kafka: bool = False) -> Setting:
     return of_field(
-        name, Kind.LONG, Scope.TOPICS, doc, minimum=minimum, maximum=LONG_MAX, is_kafka=kafka
+        name, Kind.LONG, Scope.TOPICS, doc, minimum=minimum, maximum=LONG_MAX, is_kafka=is_kafka
     )
 
 
-def _kafka(name: str, doc: str, *, minimum: int = 0, kafka: bool = False) -> Setting:
-    return of_field(name, Kind.INT, Scope.KAFKA, doc, minimum=minimum, is_kafka=kafka)
+def _kafka(name: str, doc: str, *, minimum: int = 0, is_kafka: bool = False) -> Setting:
+    return of_field(name, Kind.INT, Scope.KAFKA, doc, minimum=minimum, is_kafka=is_kafka)
 
 
 def _grpc(name: str, doc: str, *, minimum: int = 1) -> Setting:
@@ -42,13 +42,13 @@ TOPIC_SETTINGS = (
     _topic(
         "message.max.bytes",
         "The maximum size of a record batch in a Produce request.",
-        kafka=True,
+        is_kafka=True,
     ),
     _topic(
         "fetch.max.bytes",
         "The maximum size of a Fetch response.",
         minimum=1_024,
-        kafka=True,
+        is_kafka=True,
     ),
     _topic(
         "gateway.topics.retention.bytes",
@@ -74,7 +74,7 @@ TOPIC_SETTINGS = (
 )
 
 KAFKA_SETTINGS = (
-    _kafka("node.id", "The broker id of this server in responses to clients.", kafka=True),
+    _kafka("node.id", "The broker id of this server in responses to clients.", is_kafka=True),
     Setting(
         "broker.rack", Kind.STRING, None, Scope.KAFKA, "The rack of this server.", is_kafka=True
     ),
@@ -122,7 +122,7 @@ KAFKA_SETTINGS = (
         "socket.request.max.bytes",
         "The maximum size of a request.",
         minimum=1,
-        kafka=True,
+        is_kafka=True,
     ),
     _kafka(
         "gateway.unauthenticated.request.max.bytes",
@@ -141,12 +141,12 @@ KAFKA_SETTINGS = (
         maximum=LONG_MAX,
         is_kafka=True,
     ),
-    _kafka("max.connections", "The maximum number of open connections.", kafka=True),
+    _kafka("max.connections", "The maximum number of open connections.", is_kafka=True),
     _kafka(
         "connections.max.idle.ms",
         "A connection without requests is closed after this time.",
         minimum=1,
-        kafka=True,
+        is_kafka=True,
     ),
     _kafka(
         "gateway.request.read.timeout.ms",
