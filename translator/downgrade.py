@@ -215,8 +215,8 @@ def _compute_assigned(
     Of topics that are there, by name.
     """
     by_id = shard.image.by_id
-    holder = group.holder
-    numbers = {number for number in member.target or NO_NUMBERS if holder[number] in free}
+    owner = group.owner
+    numbers = {number for number in member.target or NO_NUMBERS if owner[number] in free}
     numbers.update(member.assigned, member.pending_revocation)
     given = [
         embedded.TopicPartitions(topic.name, each.partitions)

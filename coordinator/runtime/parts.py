@@ -160,10 +160,10 @@ class Parts:
             expire=self._submit,
             is_held=self.context.is_low_on_space,
         )
-        news = PendingChanges(self.context.shard_of)
+        changes = PendingChanges(self.context.shard_of)
         self.watches = Watches(
             self.context.slices.beside(),
-            news,
+            changes,
             self.durability.groups,
             is_busy=lambda: self.turns.is_busy,
         )

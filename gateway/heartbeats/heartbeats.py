@@ -132,7 +132,7 @@ class Heartbeats(MemberPaces):
         now: float,
     ) -> None:
         is_quiet = (
-            not answer.news
+            not answer.has_changes
             and answer.parkable
             and command.member_epoch > 0
             and repeats_owned(command, answer)
@@ -156,11 +156,13 @@ class Heartbeats(MemberPaces):
         self, context: RequestContext, member: Member, answer: ConsumerGroupHeartbeatResponse
     ) -> None:
         """Answer a heartbeat, with the interval that is due now."""
-        if answer.news:
+        if answer.has_changes:
             member.quiet_until = 0.0
         member.heartbeat_interval_ms = answer.heartbeat_interval_ms
-        told_ms = self._tell(context.client.heartbeats, member, answer.news, answer.settled)
-        body, _ = self._encode(answer, told_ms)
+        interval_ms = self._choose_interval(
+            context.client.heartbeats, member, answer.has_changes, answer.settled
+        )
+        body, _ = self._encode(answer, interval_ms)
         context.reply_encoded(body)
 
     def _keep(
@@ -203,7 +205,7 @@ class Heartbeats(MemberPaces):
         """
         member = cached.member
         return (
-            cached.told_ms == member.told_ms == member.heartbeat_interval_ms
+            cached.sent_interval_ms == member.sent_interval_ms == member.heartbeat_interval_ms
             and len(connection.members) > 1
         )
 
@@ -215,11 +217,11 @@ class Heartbeats(MemberPaces):
             for right in cached.rights
         )
 
-    def tell_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
+    def update_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
         """Set the interval that is due now in a cached response."""
-        told_ms = self._tell(connection, cached.member, False, cached.is_settled)
-        if told_ms != cached.told_ms:
-            cached.tell(told_ms)
+        interval_ms = self._choose_interval(connection, cached.member, False, cached.is_settled)
+        if interval_ms != cached.sent_interval_ms:
+            cached.set_interval(interval_ms)
 
     def serve(self, client: ClientConnection, frame: bytes, now: float) -> bytes | None:
         """Answer or park a heartbeat that repeats a cached one (``gateway.api.Repeats``).
@@ -241,7 +243,7 @@ class Heartbeats(MemberPaces):
             park_ms = self._compute_cached_park_ms(connection, cached, now)
         if client.unanswered:
             if park_ms:
-                self.tell_cached(connection, cached)
+                self.update_cached(connection, cached)
             reopen(client, cached, correlation).reply_encoded(cached.tail[1:])
             return b""
         if park_ms:
@@ -259,6 +261,6 @@ class Heartbeats(MemberPaces):
         if not park_ms:
             member.answered_at = now
             rest_ms = self._compute_rest_ms(connection, member)
-            if member.told_ms != rest_ms or cached.told_ms != rest_ms:
-                self.tell_cached(connection, cached)
+            if member.sent_interval_ms != rest_ms or cached.sent_interval_ms != rest_ms:
+                self.update_cached(connection, cached)
         return park_ms

@@ -16,12 +16,12 @@ from gateway.pace.cached_heartbeat import (
 from gateway.pace.pacing import (
     Pace,
     compute_gap_ms,
+    compute_interval_ms,
     compute_longest_park_ms,
     compute_pace,
     compute_park_ms,
     compute_probe_ms,
     compute_rest_ms,
-    compute_told_ms,
 )
 from gateway.pace.round_trip import RecentDelay
 from gateway.settings import GatewaySettings
@@ -110,7 +110,7 @@ class MemberPaces:
         if member.answered_at and len(connection.members) <= 1:
             took_ms = (now - member.answered_at) * 1_000
             held_ms = (member.answered_at - member.heard_at) * 1_000
-            connection.round_trip.learn(took_ms, member.told_ms, held_ms)
+            connection.round_trip.learn(took_ms, member.sent_interval_ms, held_ms)
         member.heard_at = now
         member.answered_at = 0.0
 
@@ -125,8 +125,8 @@ class MemberPaces:
         least_ms, gap_ms = self.settings.gateway_park_gap_ms, self.compute_gap_ms(connection)
         return compute_rest_ms(self.pace, least_ms, gap_ms, member.heartbeat_interval_ms)
 
-    def _tell(
-        self, connection: ConnectionHeartbeats, member: Member, is_news: bool, is_settled: bool
+    def _choose_interval(
+        self, connection: ConnectionHeartbeats, member: Member, is_change: bool, is_settled: bool
     ) -> int:
         """Choose the interval for a response that is sent now, and note it as sent.
 
@@ -135,22 +135,22 @@ class MemberPaces:
         """
         now = self.clock.time()
         gap_ms = self.compute_gap_ms(connection)
-        told_ms = rest_ms = self._compute_rest_ms(connection, member)
+        interval_ms = rest_ms = self._compute_rest_ms(connection, member)
         if self.settings.gateway_park_ms:
             first_ms = step_ms = self.pace.return_ms
             if not is_settled:
                 first_ms, step_ms = self.pace.wait_ms, self.pace.wait_step_ms
             first_ms = max(first_ms, round(2 * self._latency_ms), gap_ms)
-            previous_ms = 0 if is_news else member.told_ms
-            told_ms = compute_told_ms(previous_ms, first_ms, max(step_ms, gap_ms), rest_ms)
-            member.answers = 0 if is_news else member.answers + 1
+            previous_ms = 0 if is_change else member.sent_interval_ms
+            interval_ms = compute_interval_ms(previous_ms, first_ms, max(step_ms, gap_ms), rest_ms)
+            member.answers = 0 if is_change else member.answers + 1
             if member.answers % _PROBE_EVERY == _PROBE_EVERY - 1 and member.heard_at:
                 held_ms = (now - member.heard_at) * 1_000
                 least_ms = self.settings.gateway_park_gap_ms
-                told_ms = compute_probe_ms(held_ms, least_ms, gap_ms) or told_ms
-        member.told_ms = told_ms
+                interval_ms = compute_probe_ms(held_ms, least_ms, gap_ms) or interval_ms
+        member.sent_interval_ms = interval_ms
         member.answered_at = now
-        return told_ms
+        return interval_ms
 
     def stop_parking(self) -> None:
         """Park no more heartbeats: the server is stopping."""
@@ -165,7 +165,7 @@ class MemberPaces:
         if len(connection.members) > 1 or self.is_draining:
             return 0
         if now >= member.quiet_until:
-            member.quiet_until = now + member.told_ms / 1_000
+            member.quiet_until = now + member.sent_interval_ms / 1_000
             member.quiet = 0
         member.quiet += 1
         if member.quiet > self.settings.gateway_burst_heartbeats:
@@ -173,7 +173,7 @@ class MemberPaces:
         gap_ms = self.compute_gap_ms(connection)
         least_ms = self.settings.gateway_park_gap_ms
         longest_ms = compute_longest_park_ms(self.pace, least_ms, gap_ms)
-        park_ms = compute_park_ms(member.told_ms, gap_ms, longest_ms)
+        park_ms = compute_park_ms(member.sent_interval_ms, gap_ms, longest_ms)
         return park_ms if park_ms >= SHORTEST_PARK_MS else 0
 
     def _note_latency(self, submitted: float) -> float:

@@ -63,7 +63,7 @@ class Parking(Protocol):
     def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit ``command`` for a heartbeat whose park has ended, and send that answer."""
 
-    def tell_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
+    def update_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
         """Set the interval that is due now in a cached response."""
 
 
@@ -201,7 +201,7 @@ class ParkedCachedHeartbeat(Parked):
         return self._cached.ticket.is_valid()
 
     def _answer_as_found(self) -> None:
-        self._heartbeats.tell_cached(self._client.heartbeats, self._cached)
+        self._heartbeats.update_cached(self._client.heartbeats, self._cached)
         self._client.send(self._cached.make_frame(self._correlation))
 
     def _ask_again(self) -> None:

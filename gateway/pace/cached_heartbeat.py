@@ -35,8 +35,8 @@ _pack_int32: Final = struct.Struct(">i").pack
 class Member:
     """A member as one connection knows it: its heartbeat intervals and how often it heartbeats.
 
-    ``told_ms`` is the last interval sent, 0 before any. ``heard_at`` and ``answered_at`` are when
-    its last heartbeat arrived and was answered; the latter is 0 while a heartbeat is unanswered.
+    ``sent_interval_ms`` is the last interval sent, 0 before any. ``heard_at`` and ``answered_at``
+    are when its last heartbeat arrived and was answered; the latter is 0 until it is answered.
     ``answers`` counts the responses since the last change. ``heartbeat_interval_ms`` is Kafka's
     interval, as the coordinator last returned it. ``quiet`` counts the heartbeats without a change
     in the interval that ends at ``quiet_until``; more than a few come from a load generator rather
@@ -52,13 +52,13 @@ class Member:
         "key",
         "quiet",
         "quiet_until",
-        "told_ms",
+        "sent_interval_ms",
     )
 
     def __init__(self, key: MemberKey) -> None:
         group_id, member_id = key
         self.key = sys.intern(group_id), member_id
-        self.told_ms = 0
+        self.sent_interval_ms = 0
         self.heard_at = 0.0
         self.answered_at = 0.0
         self.answers = 0
@@ -86,10 +86,10 @@ class CachedHeartbeat:
         "is_settled",
         "member",
         "rights",
+        "sent_interval_ms",
         "start",
         "tail",
         "ticket",
-        "told_ms",
         "version",
     )
 
@@ -120,17 +120,17 @@ class CachedHeartbeat:
         self.tail = b"\x00" + body
         self.head = _make_head(len(self.tail))
         self._interval_at = interval_at + 1
-        self.told_ms = 0
+        self.sent_interval_ms = 0
 
     def make_frame(self, correlation: bytes) -> bytes:
         """The response frame for this correlation id."""
         return self.head + correlation + self.tail
 
-    def tell(self, told_ms: int) -> None:
+    def set_interval(self, interval_ms: int) -> None:
         """Set the heartbeat interval in the cached response."""
         at = self._interval_at
-        self.tail = self.tail[:at] + _pack_int32(told_ms) + self.tail[at + 4 :]
-        self.told_ms = told_ms
+        self.tail = self.tail[:at] + _pack_int32(interval_ms) + self.tail[at + 4 :]
+        self.sent_interval_ms = interval_ms
 
 
 class ConnectionHeartbeats:

@@ -80,7 +80,7 @@ def compute_pace(settings: GatewaySettings, members: int, heartbeat_interval_ms:
     )
 
 
-def compute_told_ms(previous_ms: int, first_ms: int, step_ms: int, rest_ms: int) -> int:
+def compute_interval_ms(previous_ms: int, first_ms: int, step_ms: int, rest_ms: int) -> int:
     """The heartbeat interval for a member whose last one was ``previous_ms``.
 
     ``previous_ms`` is 0 after a change or before the first response; the result is then
@@ -130,10 +130,10 @@ def compute_probe_ms(held_ms: float, least_gap_ms: int, gap_ms: int) -> int:
     longer round trip it follows as soon as the response arrives. This is safe: the interval is at
     least ``gap_ms``, so the next heartbeat is parked for less and still has its whole gap.
     """
-    told_ms = round(held_ms) + least_gap_ms
-    return told_ms if told_ms >= gap_ms > least_gap_ms else 0
+    interval_ms = round(held_ms) + least_gap_ms
+    return interval_ms if interval_ms >= gap_ms > least_gap_ms else 0
 
 
-def compute_park_ms(told_ms: int, gap_ms: int, park_ms: int) -> int:
-    """How long to park a heartbeat of a client whose last interval is ``told_ms`` (0: unknown)."""
-    return max(0, min(park_ms, told_ms - gap_ms))
+def compute_park_ms(interval_ms: int, gap_ms: int, park_ms: int) -> int:
+    """How long to park a heartbeat of a client whose last interval was this (0: unknown)."""
+    return max(0, min(park_ms, interval_ms - gap_ms))

@@ -66,21 +66,21 @@ class RoundTrip:
         if has_given_up:
             self.late_ms += max(self.allowance_ms, GIVEN_UP_MS)
 
-    def learn(self, took_ms: float, told_ms: float, held_ms: float) -> None:
+    def learn(self, took_ms: float, interval_ms: float, held_ms: float) -> None:
         """Learn from a heartbeat that arrived ``took_ms`` after the response to the last one.
 
-        The last one had been held for ``held_ms``; its response carried the interval ``told_ms``.
+        The last one had been held for ``held_ms``; its response carried ``interval_ms``.
         """
-        if took_ms - told_ms > LONGEST_MS:
+        if took_ms - interval_ms > LONGEST_MS:
             return  # The client's process was stopped or had no reason to send.
-        if took_ms >= told_ms - SLACK_MS:
+        if took_ms >= interval_ms - SLACK_MS:
             # The client's timer started from the response, or the heartbeat was long overdue: the
             # time beyond the interval is the round trip.
-            way_ms, late_ms = took_ms - told_ms, took_ms - told_ms - self.network_ms
+            way_ms, late_ms = took_ms - interval_ms, took_ms - interval_ms - self.network_ms
             if held_ms >= HELD_MS and way_ms < self.network_ms:
                 self.network_ms -= (self.network_ms - max(0.0, way_ms)) * _FOLLOW
         else:
-            due_ms = max(0.0, told_ms - held_ms)
+            due_ms = max(0.0, interval_ms - held_ms)
             way_ms, late_ms = took_ms, took_ms - max(due_ms, self.network_ms)
             if took_ms - due_ms > SLACK_MS and took_ms <= self.network_ms:
                 self.network_ms -= (self.network_ms - took_ms) * _FOLLOW

@@ -12,7 +12,7 @@ from model.value import value
 class ConsumerGroupHeartbeatResponse:
     """``assignment`` is ``None`` if it has not changed since the member's last request.
 
-    ``news``: this response has a new epoch or assignment, so a front end sends it at once.
+    ``has_changes``: this response has a new epoch or assignment, so a front end sends it at once.
     ``parkable``: the member is STABLE or UNRELEASED_PARTITIONS, so a heartbeat without a change may
     be held back until there is one. ``settled``: the member is STABLE at its target and need not
     return before its interval. ``local`` is set if the member's target comes from its client-side
@@ -23,7 +23,7 @@ class ConsumerGroupHeartbeatResponse:
     member_epoch: int
     heartbeat_interval_ms: int
     assignment: tuple[TopicPartitions, ...] | None
-    news: bool
+    has_changes: bool
     parkable: bool
     settled: bool
     client_assignment: ClientAssignment | None = None

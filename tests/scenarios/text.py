@@ -241,7 +241,7 @@ def _format_heartbeat(answer: ConsumerGroupHeartbeatResponse) -> str:
     flags = [
         word
         for word, is_so in (
-            ("news", answer.news),
+            ("news", answer.has_changes),
             ("may be parked", answer.parkable),
             ("settled", answer.settled),
         )

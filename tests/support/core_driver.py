@@ -311,7 +311,7 @@ class CoreDriver:
                 outcome = handle(self.shard, outcome.then, now)
             answer = outcome.response
             assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-            assert answer.news == has_pending_change(self.shard, G, member.member_id), (
+            assert answer.has_changes == has_pending_change(self.shard, G, member.member_id), (
                 f"{member.member_id}: {answer}"
             )
 

@@ -39,7 +39,7 @@ def valid_partition_epoch(group: ConsumerGroup) -> None:
     for member in group.members():
         for number in (*member.assigned, *member.pending_revocation):
             held[number] = member.slot
-    for number, slot in enumerate(group.holder):
+    for number, slot in enumerate(group.owner):
         assert held.get(number, NOBODY) == slot, (
             f"{group.group_id}: partition {number} is marked as held by slot {slot}, but "
             f"{held.get(number, NOBODY)} holds it"

@@ -216,7 +216,7 @@ def describe_shadow_group(group: ShadowGroup) -> Description:
         "member_count": len(members),
         "entries": {name: _describe_shadow_member(entry) for name, entry in group.entries.items()},
         "untargeted": {name for name, entry in members.items() if entry.target is None},
-        "holder": {
+        "owner": {
             place: name
             for name, entry in members.items()
             if entry.current is not None
@@ -300,7 +300,7 @@ def describe_group(group: ConsumerGroup) -> Description:
         "member_count": group.member_count,
         "entries": entries,
         "untargeted": {slots[slot].member_id for slot in group.untargeted},  # type: ignore[union-attr]
-        "holder": owners(group.holder),
+        "owner": owners(group.owner),
         "target": owners(group.target),
         "subscribed": dict(group.subscribed_names),
         "resolved": dict(group.resolved_regexes),

@@ -253,7 +253,7 @@ def compute_standing_after(
 ) -> AssignmentState:
     """``compute_next_assignment_state`` with the group's arrays as input."""
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
-    topic_index, holder = group.numbers.topic_index, group.holder
+    topic_index, owner = group.numbers.topic_index, group.owner
     subscribes_to_all = len(subscribed) == len(group.numbers.topics)
     if (
         member.state is MemberState.STABLE
@@ -273,7 +273,7 @@ def compute_standing_after(
         is_subscribed=(
             _subscribes if subscribes_to_all else lambda number: topic_index(number) in subscribed
         ),
-        is_free=lambda number: holder[number] < 0,
+        is_free=lambda number: owner[number] < 0,
         owned=owned,
         has_subscription_changed=command.has_subscription_changed,
     )
@@ -362,7 +362,7 @@ def _response(
         member_epoch=member_epoch,
         heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
         assignment=assignment,
-        news=not is_known or member_epoch != epoch_before,
+        has_changes=not is_known or member_epoch != epoch_before,
         parkable=state in _PARKABLE,
         settled=state is MemberState.STABLE and group.target_epoch == member_epoch,
         client_assignment=(

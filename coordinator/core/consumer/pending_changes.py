@@ -51,9 +51,9 @@ def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
     if _would_lose(shard, group, member):
         return True
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
-    numbers, holder = group.numbers, group.holder
+    numbers, owner = group.numbers, group.owner
     return any(
-        holder[number] < 0 and numbers.topic_index(number) in subscribed
+        owner[number] < 0 and numbers.topic_index(number) in subscribed
         for number in member.target or ()
     )
 
@@ -67,9 +67,9 @@ def compute_members_in_transit(shard: Shard, group_id: GroupId) -> list[MemberId
     if group is None or not len(group.target):
         return []
     target = np.frombuffer(group.target, np.int32)
-    holder = np.frombuffer(group.holder, np.int32)
-    moving = np.flatnonzero(target != holder)
-    slots = set(holder[moving].tolist()) | set(target[moving].tolist())
+    owner = np.frombuffer(group.owner, np.int32)
+    moving = np.flatnonzero(target != owner)
+    slots = set(owner[moving].tolist()) | set(target[moving].tolist())
     members = (group.slots[slot] for slot in sorted(slots - {NOBODY}))
     return [member.member_id for member in members if member is not None]
 
@@ -86,7 +86,7 @@ def has_to_rejoin(group: ConsumerGroup, member: Member) -> bool:
         case MemberState.UNREVOKED_PARTITIONS:
             return True
         case MemberState.UNRELEASED_PARTITIONS:
-            held, holder = set(member.assigned), group.holder
-            return all(number in held or holder[number] < 0 for number in member.target or ())
+            held, owner = set(member.assigned), group.owner
+            return all(number in held or owner[number] < 0 for number in member.target or ())
         case _:
             return False

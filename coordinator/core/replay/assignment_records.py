@@ -98,9 +98,9 @@ def _hold(
         numbers = group.numbers.numbers_of(topic.topic_id, topic.partitions)
         # Kafka before 4.3 wrote no assignment epochs; the member epoch is used instead.
         epochs = topic.assignment_epochs or (entry.member_epoch,) * len(numbers)
-        holder, epoch_of = group.holder, group.assignment_epoch_of
+        owner, epoch_of = group.owner, group.assignment_epoch_of
         for number, epoch in zip(numbers, epochs, strict=True):
-            holder[number] = slot
+            owner[number] = slot
             epoch_of[number] = epoch
         held += numbers
     if not held:

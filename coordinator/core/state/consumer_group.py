@@ -72,11 +72,11 @@ class ConsumerGroup:
         "group_epoch",
         "group_id",
         "has_partition_metadata",
-        "holder",
         "member_count",
         "metadata_hash",
         "metadata_values",
         "numbers",
+        "owner",
         "regex_topics",
         "regexes",
         "resolved_regexes",
@@ -135,7 +135,7 @@ class ConsumerGroup:
         """Replaced by a new object each time unused numbers are freed."""
         self._look_at = LOOK_CHANGES
         self.target: array[int] = array("i")
-        self.holder: array[int] = array("i")
+        self.owner: array[int] = array("i")
         self.assignment_epoch_of: array[int] = array("i")
         self.subscribed_topics_cache = SubscribedTopicsCache()
 
@@ -229,7 +229,7 @@ class ConsumerGroup:
         if missing > 0:
             nobody = [NOBODY] * missing
             self.target.extend(nobody)
-            self.holder.extend(nobody)
+            self.owner.extend(nobody)
             self.assignment_epoch_of.extend(nobody)
 
     def give_numbers_back(self) -> None:
@@ -254,7 +254,7 @@ class ConsumerGroup:
         if kept is not self.numbers:
             self.numbers = kept
             self.subscribed_topics_cache = SubscribedTopicsCache()
-            for each in (self.target, self.holder, self.assignment_epoch_of):
+            for each in (self.target, self.owner, self.assignment_epoch_of):
                 del each[len(kept) :]
         topics = len(kept.topics)
         self._look_at = self.revision + topics + LOOK_CHANGES + (topics + len(self.entries)) // 4
@@ -281,10 +281,10 @@ class ConsumerGroup:
 
     def release(self, entry: Member, numbers: Iterable[int]) -> None:
         """The member no longer owns these; a partition with another owner by now keeps it."""
-        slot, holder = entry.slot, self.holder
+        slot, owner = entry.slot, self.owner
         for number in numbers:
-            if holder[number] == slot:
-                holder[number] = NOBODY
+            if owner[number] == slot:
+                owner[number] = NOBODY
 
     def clear_target(self, entry: Member) -> None:
         """Remove the member from the target assignment."""

@@ -146,7 +146,7 @@ class SessionMember:
             return self._join(*waiting)
         if isinstance(answer, GroupError):
             return self._fail(answer)
-        if answer.news or self.is_joining:
+        if answer.has_changes or self.is_joining:
             # A waiting acknowledgement is of an older assignment: the client will acknowledge this.
             self.phase = Phase.TOLD
             self.is_joining = False

@@ -77,8 +77,8 @@ def _compute_unconverged_group(world: World, group: ConsumerGroup, clients: Clie
     if unresolved:
         return f"patterns {unresolved} are not resolved"
     wanted = _compute_wanted(world, clients)
-    if set(description["holder"]) != wanted:
-        return f"held are {sorted(description['holder'])}, to be held {sorted(wanted)}"
+    if set(description["owner"]) != wanted:
+        return f"held are {sorted(description['owner'])}, to be held {sorted(wanted)}"
     for member_id, client in clients.items():
         epoch, _, _, assigned, _ = entries[member_id]["current"]
         why = _compute_unsettled(client, epoch, set(assigned))

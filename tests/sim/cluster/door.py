@@ -215,7 +215,7 @@ class WireDoor:
             is_first = self._unanswered.pop(number, None) is not None
             check(is_first, "L2", lambda: f"{command} was answered twice")
             self._checker.end(command, begun, answer)
-            if isinstance(answer, ConsumerGroupHeartbeatResponse) and not answer.news:
+            if isinstance(answer, ConsumerGroupHeartbeatResponse) and not answer.has_changes:
                 self._cache(client, command, answer, ticket)
             self._process.call_soon(lambda: answered(answer))
 
@@ -232,7 +232,7 @@ class WireDoor:
         if (
             isinstance(command, ConsumerGroupHeartbeat)
             and isinstance(answer, ConsumerGroupHeartbeatResponse)
-            and not answer.news
+            and not answer.has_changes
         ):
             may_park &= self._parks and answer.parkable and command.member_epoch > 0
             if may_park and client not in self._parked:

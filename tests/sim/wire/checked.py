@@ -145,7 +145,7 @@ class CheckedCoordinator:
         said = outcome.response
         is_quiet = (
             isinstance(said, ConsumerGroupHeartbeatResponse)
-            and not said.news
+            and not said.has_changes
             and said.member_epoch == epoch
             and not outcome.records
         )

@@ -162,7 +162,7 @@ def answer_of(command: ConsumerGroupHeartbeat, **changes: Any) -> ConsumerGroupH
         "member_epoch": command.member_epoch,
         "heartbeat_interval_ms": 5_000,
         "assignment": None,
-        "news": False,
+        "has_changes": False,
         "parkable": True,
         "settled": True,
     }

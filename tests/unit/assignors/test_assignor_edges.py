@@ -160,8 +160,8 @@ def test_givers_do_not_all_give_the_same_topic() -> None:
 
 
 def test_excess_is_released_from_givers_alone() -> None:
-    holder_plus_one = np.array([1, 2, 1, 0, 1, 2, 1])
-    released = find_excess(holder_plus_one, np.array([4, 2]), np.array([2, 2]))
+    owner_number = np.array([1, 2, 1, 0, 1, 2, 1])
+    released = find_excess(owner_number, np.array([4, 2]), np.array([2, 2]))
     assert len(released) == 2
     assert set(released.tolist()) <= {0, 2, 4, 6}
 

@@ -468,14 +468,14 @@ def test_no_deadline_comes_before_the_lease_has_ended(
     """The client's lease: the timeout it was sent, from the last granted renewal on."""
     liveness = Liveness(TIMEOUT_MS)
     leased(liveness)
-    told_ms, now_ms = TIMEOUT_MS, 0
-    believes_until_ms = told_ms
+    promised_ms, now_ms = TIMEOUT_MS, 0
+    believes_until_ms = promised_ms
     for delay_ms, step in steps:
         now_ms += delay_ms
         entry = liveness.get(G, A)
         assert entry is not None
         if step == "renew" and liveness.renew_lease(entry, now_ms):
-            believes_until_ms = max(believes_until_ms, now_ms + told_ms)
+            believes_until_ms = max(believes_until_ms, now_ms + promised_ms)
         elif step == "hear":
             liveness.heard(G, A, now_ms)
         elif step == "shorten":

@@ -44,7 +44,7 @@ def test_what_a_member_may_not_know_that_it_has_is_told_before_it_is_to_give_it_
     server = missed()
     told = by_another_connection(server)
     assert server.names(told.assignment) == {"foo": (0, 1, 2, 3)}
-    assert told.news, "its next heartbeat is to come soon"
+    assert told.has_changes, "its next heartbeat is to come soon"
     server.beat(server.heartbeat("g", "a", 4, owned={"foo": range(4)}))
     assert state_of(server) is MemberState.UNREVOKED_PARTITIONS
     server.beat(server.heartbeat("g", "a", 4, owned={"foo": (0, 2)}))

@@ -46,7 +46,7 @@ class Shell:
             counts = group.subscribed_names
             counts[name] = 1  # changes
             counts.pop(name)  # changes
-            np.frombuffer(group.holder, np.int32)[0] = 1  # changes
+            np.frombuffer(group.owner, np.int32)[0] = 1  # changes
         forget = self._state.offset_groups.discard  # changes
         forget(group_id)
         groups = self._state.groups_by_topic.get(name)

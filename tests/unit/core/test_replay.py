@@ -48,4 +48,4 @@ def test_partitions_in_any_order_are_the_partitions_they_name() -> None:
     assert group.numbers.topic_partitions(member_b.assigned) == (TopicPartitions(FOO, (1, 16)),)
     assert group.numbers.topic_partitions(member_b.target or ()) == (TopicPartitions(FOO, (1, 16)),)
     bar = group.numbers.numbers_of(BAR, (0,))[0]
-    assert group.slots[group.holder[bar]] is group.entries[MemberId("a")]
+    assert group.slots[group.owner[bar]] is group.entries[MemberId("a")]

@@ -170,10 +170,10 @@ def test_a_member_has_to_rejoin_exactly_where_it_has_a_step_to_take() -> None:
     member.state = MemberState.UNRELEASED_PARTITIONS
     member.target = array("i", [0, 1, 2])
     member.assigned = array("i", [0])
-    group.holder[0] = member.slot
-    group.holder[2] = other.slot
+    group.owner[0] = member.slot
+    group.owner[2] = other.slot
     assert not has_to_rejoin(group, member), "one of two is free"
-    group.holder[2] = -1
+    group.owner[2] = -1
     assert has_to_rejoin(group, member)
     member.state = MemberState.STABLE
     group.target_epoch = 6

@@ -29,8 +29,8 @@ def assign_gently(problem: Problem) -> Members | None:
         return None
     graph = make_share_graph(problem, subscriptions)
     bundle = graph.bundle_of_topic[problem.topic_of_partition()]
-    holder_plus_one = find_shares(graph, bundle, problem.owner)
-    held = np.bincount(holder_plus_one, minlength=graph.shares + 1)[1:]
+    owner_number = find_shares(graph, bundle, problem.owner)
+    held = np.bincount(owner_number, minlength=graph.shares + 1)[1:]
     shares = Shares.keeping(graph, held)
     deal_unassigned(shares)
     budget = Budget.for_graph(graph)
@@ -39,5 +39,5 @@ def assign_gently(problem: Problem) -> Members | None:
         level_bundles(shares)
         save_moves(shares, budget)
         if is_locally_balanced(shares):
-            return place_shares(shares, bundle, holder_plus_one)
+            return place_shares(shares, bundle, owner_number)
     return None

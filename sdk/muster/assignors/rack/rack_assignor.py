@@ -221,16 +221,16 @@ def _deal_in_racks(
     rack_of_holder = places.rack_of_member[members]
     index = np.zeros(len(places.rack_of_member) + 1, dtype=np.int64)
     index[members] = np.arange(1, len(members) + 1)
-    holder_plus_one = index[owner]
-    holder_plus_one[np.append(NOBODY, rack_of_holder)[holder_plus_one] != rack] = 0
-    held = np.bincount(holder_plus_one, minlength=len(members) + 1)[1:]
+    owner_number = index[owner]
+    owner_number[np.append(NOBODY, rack_of_holder)[owner_number] != rack] = 0
+    held = np.bincount(owner_number, minlength=len(members) + 1)[1:]
     quota = np.bincount(index[target], minlength=len(members) + 1)[1:]
-    holder_plus_one[find_excess(holder_plus_one, held, quota)] = 0
-    free = np.flatnonzero(holder_plus_one == 0)
+    owner_number[find_excess(owner_number, held, quota)] = 0
+    free = np.flatnonzero(owner_number == 0)
     free = free[np.argsort(rack[free], kind="stable")]
     turns = deal_in_turns(np.minimum(held, quota), quota)
-    holder_plus_one[free] = 1 + turns[np.argsort(rack_of_holder[turns], kind="stable")]
-    dealt: Members = members[holder_plus_one - 1].astype(np.int32)
+    owner_number[free] = 1 + turns[np.argsort(rack_of_holder[turns], kind="stable")]
+    dealt: Members = members[owner_number - 1].astype(np.int32)
     return dealt
 
 
@@ -241,14 +241,14 @@ def _deal_in_rack(problem: Problem, members: Ints, owner: Members) -> Members:
     """
     index = np.full(problem.members + 1, 0)
     index[members] = np.arange(1, len(members) + 1)
-    holder_plus_one = index[owner]
-    held = np.bincount(holder_plus_one, minlength=len(members) + 1)[1:]
+    owner_number = index[owner]
+    held = np.bincount(owner_number, minlength=len(members) + 1)[1:]
     fixed = np.zeros(len(members), dtype=np.int64)
     if problem.fixed is not None:
         fixed = problem.fixed.partitions[members]
     quota = pour(fixed, len(owner), first=held)
-    holder_plus_one[find_excess(holder_plus_one, held, quota)] = 0
-    free = holder_plus_one == 0
-    holder_plus_one[free] = 1 + deal_in_turns(fixed + np.minimum(held, quota), fixed + quota)
-    dealt: Members = members[holder_plus_one - 1].astype(np.int32)
+    owner_number[find_excess(owner_number, held, quota)] = 0
+    free = owner_number == 0
+    owner_number[free] = 1 + deal_in_turns(fixed + np.minimum(held, quota), fixed + quota)
+    dealt: Members = members[owner_number - 1].astype(np.int32)
     return dealt

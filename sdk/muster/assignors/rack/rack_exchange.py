@@ -39,8 +39,8 @@ def exchange_across_bundles(
     assignable = fine_bundle != NO_BUNDLE
     kind_of_bundle[fine_bundle[assignable]] = kind[assignable]
     local = is_local[kind_of_bundle[fine.bundle], rack_of_member[fine.member]]
-    holder_plus_one = find_shares(fine, fine_bundle, problem.owner)
-    held = np.bincount(holder_plus_one, minlength=fine.shares + 1)[1:]
+    owner_number = find_shares(fine, fine_bundle, problem.owner)
+    held = np.bincount(owner_number, minlength=fine.shares + 1)[1:]
     shares = Shares.keeping(
         fine, held, problem.fixed.partitions if problem.fixed is not None else None
     )
@@ -52,7 +52,7 @@ def exchange_across_bundles(
     before = shares.count.copy()
     save_moves(shares, Budget.for_graph(fine), local)
     if (shares.count != before).any():
-        target[:] = place_shares(shares, fine_bundle, holder_plus_one)
+        target[:] = place_shares(shares, fine_bundle, owner_number)
 
 
 def _count_fine_shares(graph: ShareGraph, bundle: Ints, kind: Ints) -> int:

@@ -12,10 +12,10 @@ from muster.assignors.problem import Ints, Members
 _LOW_BITS = (1 << 32) - 1
 
 
-def find_excess(holder_plus_one: Ints, held: Ints, quota: Ints) -> Ints:
+def find_excess(owner_number: Ints, held: Ints, quota: Ints) -> Ints:
     """The partitions that their holders must give up to come down to their quotas.
 
-    `holder_plus_one` is per partition, 0 for none; `held` and `quota` are per holder.
+    `owner_number` is per partition, from 1, 0 for none; `held` and `quota` are per holder.
 
     The partitions given up are spread evenly over those held, and shifted from one giver to the
     next. If each gave up its last ones, the next member to join would get all of one topic, which
@@ -25,8 +25,8 @@ def find_excess(holder_plus_one: Ints, held: Ints, quota: Ints) -> Ints:
     giver = np.flatnonzero(is_giver)
     if len(giver) == 0:
         return giver
-    offered = np.flatnonzero(np.append(False, is_giver).take(holder_plus_one))
-    by_giver = np.sort((holder_plus_one[offered] << 32) | offered) & _LOW_BITS
+    offered = np.flatnonzero(np.append(False, is_giver).take(owner_number))
+    by_giver = np.sort((owner_number[offered] << 32) | offered) & _LOW_BITS
     sizes = held[giver]
     size = np.repeat(sizes, sizes)
     rank = np.arange(len(by_giver)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -9,15 +9,15 @@ from muster.assignors.shares.count_placement import find_excess
 from muster.assignors.shares.member_shares import NO_BUNDLE, ShareGraph, Shares
 
 
-def place_shares(shares: Shares, bundle: Ints, holder_plus_one: Ints) -> Members:
+def place_shares(shares: Shares, bundle: Ints, owner_number: Ints) -> Members:
     """Choose the partitions to give up, and assign them and the unowned ones."""
     graph, held, count = shares.graph, shares.held, shares.count
-    holder_plus_one[find_excess(holder_plus_one, held, count)] = 0
-    free = np.flatnonzero((holder_plus_one == 0) & (bundle != NO_BUNDLE))
+    owner_number[find_excess(owner_number, held, count)] = 0
+    free = np.flatnonzero((owner_number == 0) & (bundle != NO_BUNDLE))
     free = np.sort((bundle[free] << 32) | free) & ((1 << 32) - 1)
-    holder_plus_one[free] = _receivers(graph, np.minimum(held, count), count) + 1
+    owner_number[free] = _receivers(graph, np.minimum(held, count), count) + 1
     target = np.append(NOBODY, graph.member).astype(np.int32)
-    return target[holder_plus_one]
+    return target[owner_number]
 
 
 def _receivers(graph: ShareGraph, kept: Ints, count: Ints) -> Ints:

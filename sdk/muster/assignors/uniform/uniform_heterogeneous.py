@@ -36,12 +36,12 @@ def assign_heterogeneous(problem: Problem, subscriptions: HeterogeneousSubscript
     """
     graph = make_share_graph(problem, subscriptions)
     bundle = graph.bundle_of_topic[problem.topic_of_partition()]
-    holder_plus_one = find_shares(graph, bundle, problem.owner)
-    held = np.bincount(holder_plus_one, minlength=graph.shares + 1)[1:]
+    owner_number = find_shares(graph, bundle, problem.owner)
+    held = np.bincount(owner_number, minlength=graph.shares + 1)[1:]
     fixed = problem.fixed.partitions if problem.fixed is not None else None
     shares = Shares.keeping(graph, held, fixed)
     _balance(shares)
-    return place_shares(shares, bundle, holder_plus_one)
+    return place_shares(shares, bundle, owner_number)
 
 
 def _balance(shares: Shares) -> None:

@@ -89,8 +89,8 @@ async def check_kept_answers(clients: list[Client], runtime: Runtime) -> int:
                 continue
             answer = await runtime.call(decode_heartbeat(raw, steady))
             assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-            assert not answer.news
-            expected, _ = encode_heartbeat_response(answer, steady.told_ms)
+            assert not answer.has_changes
+            expected, _ = encode_heartbeat_response(answer, steady.sent_interval_ms)
             assert steady.tail == b"\x00" + expected
             alive += 1
     return alive

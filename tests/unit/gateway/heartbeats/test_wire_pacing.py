@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.connection.peers import compute_java_host, describe_peer
 from gateway.connection.refusals import Refusals
-from gateway.pace.pacing import Pace, compute_pace, compute_park_ms, compute_told_ms
+from gateway.pace.pacing import Pace, compute_interval_ms, compute_pace, compute_park_ms
 from gateway.settings import GatewaySettings
 from tests.support.gateway.wire_rig import with_settings
 
@@ -50,13 +50,13 @@ def test_park_off_leaves_kafkas_interval() -> None:
 def test_interval_grows_from_news_to_rest() -> None:
     told = [0]
     for _ in range(7):
-        told.append(compute_told_ms(told[-1], 100, 100, 550))
+        told.append(compute_interval_ms(told[-1], 100, 100, 550))
     assert told[1:] == [100, 200, 300, 400, 500, 550, 550]
 
 
 @given(st.integers(0, 5_000), st.integers(1, 500), st.integers(1, 500), st.integers(50, 5_000))
 def test_interval_never_exceeds_the_rest(previous: int, first: int, step: int, rest: int) -> None:
-    assert 0 < compute_told_ms(previous, first, step, rest) <= rest
+    assert 0 < compute_interval_ms(previous, first, step, rest) <= rest
 
 
 @given(st.integers(0, 5_000), st.integers(0, 2_500))

@@ -67,7 +67,7 @@ def test_news_ends_the_park_with_the_news(door: Door) -> None:
     door.request(HEARTBEAT, 1, 77, **beat("g", "m", 5))
     door.gateway.clock.advance(0.1)
     coordinator.answer = lambda command: answer_of(
-        command, member_epoch=6, news=True, assignment=OWNED
+        command, member_epoch=6, has_changes=True, assignment=OWNED
     )
     coordinator.send_change()
     [(correlation_id, answer)] = door.answers(HEARTBEAT, 1)
@@ -82,7 +82,7 @@ def test_news_ends_the_park_with_the_news(door: Door) -> None:
 def test_news_that_is_there_already_is_answered_at_once(door: Door) -> None:
     coordinator = door.gateway.coordinator
     coordinator.has_pending_change = True
-    coordinator.answer = lambda command: answer_of(command, member_epoch=6, news=True)
+    coordinator.answer = lambda command: answer_of(command, member_epoch=6, has_changes=True)
     door.request(HEARTBEAT, 1, 77, **beat("g", "m", 5))
     assert [answer.member_epoch for _, answer in door.answers(HEARTBEAT, 1)] == [6]
 
@@ -158,8 +158,8 @@ def test_first_heartbeat_of_a_connection_asks_for_all(park_ms: int) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"news": True}, {"parkable": False}, {"assignment": OWNED}],
-    ids=["news", "unrevoked", "assignment the client lacks"],
+    [{"has_changes": True}, {"parkable": False}, {"assignment": OWNED}],
+    ids=["changes", "unrevoked", "assignment the client lacks"],
 )
 def test_answer_that_matters_is_not_parked(door: Door, changes: dict[str, Any]) -> None:
     door.gateway.coordinator.answer = lambda command: answer_of(command, **changes)
@@ -240,7 +240,7 @@ def test_server_that_drains_parks_no_more(door: Door) -> None:
 def test_park_is_over_before_the_client_gives_up() -> None:
     """librdkafka gives a heartbeat up after the interval that it was told last."""
     door = Gateway().connect()
-    told_ms = 0
+    interval_ms = 0
     for number in range(12):
         sent = door.gateway.clock.time()
         door.request(HEARTBEAT, 1, number, **beat("g", "m", 5))
@@ -249,10 +249,10 @@ def test_park_is_over_before_the_client_gives_up() -> None:
             door.gateway.clock.advance(0.001)
             found = door.answers(HEARTBEAT, 1)
         took_ms = (door.gateway.clock.time() - sent) * 1_000
-        assert took_ms <= max(0, told_ms - 50) + 1
-        told_ms = found[0][1].heartbeat_interval
-        door.gateway.clock.advance(max(0.0, told_ms - took_ms) / 1_000)
-    assert told_ms == REST_MS
+        assert took_ms <= max(0, interval_ms - 50) + 1
+        interval_ms = found[0][1].heartbeat_interval
+        door.gateway.clock.advance(max(0.0, interval_ms - took_ms) / 1_000)
+    assert interval_ms == REST_MS
 
 
 def test_waiting_member_comes_back_sooner_than_a_settled_one() -> None:
@@ -260,7 +260,7 @@ def test_waiting_member_comes_back_sooner_than_a_settled_one() -> None:
     for settled in (True, False):
         door = Gateway().connect()
         door.gateway.coordinator.answer = lambda command, settled=settled: answer_of(
-            command, member_epoch=1, news=True, settled=settled
+            command, member_epoch=1, has_changes=True, settled=settled
         )
         door.request(HEARTBEAT, 1, 1, **join("g", "m", ("t",)))
         told[settled] = door.answers(HEARTBEAT, 1)[0][1].heartbeat_interval
@@ -275,7 +275,7 @@ def test_slow_answers_make_the_interval_longer() -> None:
     door.request(HEARTBEAT, 1, 1, **join("g", "m", ("t",)))
     door.gateway.clock.advance(0.2)
     reply = coordinator.held.pop()
-    reply(answer_of(coordinator.commands[-1], member_epoch=1, news=True, settled=False))
+    reply(answer_of(coordinator.commands[-1], member_epoch=1, has_changes=True, settled=False))
     assert door.answers(HEARTBEAT, 1)[0][1].heartbeat_interval == pytest.approx(400, abs=1)
 
 
@@ -306,7 +306,7 @@ def test_heartbeats_that_bring_news_are_not_taken_for_a_load_generators(
     coordinator = door.gateway.coordinator
     for number in range(4):
         door.request(HEARTBEAT, 1, number, **beat("g", "m", 5))
-    coordinator.answer = lambda command: answer_of(command, member_epoch=6, news=True)
+    coordinator.answer = lambda command: answer_of(command, member_epoch=6, has_changes=True)
     door.request(HEARTBEAT, 1, 5, **beat("g", "m", 5, topic_partitions=()))
     coordinator.answer = answer_of
     door.frames()

@@ -56,7 +56,7 @@ class Client:
         self.gateway = gateway or Gateway()
         self.clock = self.gateway.clock
         self.door: Door = self.gateway.connect()
-        self.told_ms: list[int] = []
+        self.intervals_ms: list[int] = []
         self.overdue_ms: list[float] = []
         """How much longer than it was told to wait each answer took; below 0 for in time."""
         self.held_ms: list[float] = []
@@ -85,13 +85,13 @@ class Client:
         fields = join("g", "m", ("t",)) if is_join else beat("g", "m", 5)
         sent, received = self.exchange(lambda: self.door.request(HEARTBEAT, 1, 2, **fields))
         [(_, answer)] = self.door.answers(HEARTBEAT, 1)
-        if self.told_ms:
-            self.overdue_ms.append(received - sent - self.told_ms[-1])
-        told_ms = answer.heartbeat_interval
-        is_new = not self.told_ms or self.told_ms[-1] != told_ms
+        if self.intervals_ms:
+            self.overdue_ms.append(received - sent - self.intervals_ms[-1])
+        interval_ms = answer.heartbeat_interval
+        is_new = not self.intervals_ms or self.intervals_ms[-1] != interval_ms
         counts_from_answer = self.kind == "franz-go" or (self.kind == "java" and is_new)
-        due = (received if counts_from_answer else sent) + told_ms
-        self.told_ms.append(told_ms)
+        due = (received if counts_from_answer else sent) + interval_ms
+        self.intervals_ms.append(interval_ms)
         self.clock.advance(max(0.0, due - received + self.stall_ms) / 1_000)
         self.stall_ms = 0.0
 
@@ -125,8 +125,8 @@ def test_a_client_that_is_near_is_told_what_it_always_was(kind: str, round_trip_
     client = Client(kind, constant(round_trip_ms))
     client.begin()
     client.run(30)
-    assert client.told_ms[:7] == [100, 200, 300, 400, 500, REST_MS, REST_MS]
-    assert set(client.told_ms[7:]) == {REST_MS}
+    assert client.intervals_ms[:7] == [100, 200, 300, 400, 500, REST_MS, REST_MS]
+    assert set(client.intervals_ms[7:]) == {REST_MS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +156,7 @@ def test_news_is_followed_by_intervals_that_are_long_enough() -> None:
     coordinator = client.gateway.coordinator
     client.begin()
     client.run(10)
-    coordinator.answer = lambda command: answer_of(command, news=True, settled=False)
+    coordinator.answer = lambda command: answer_of(command, has_changes=True, settled=False)
     client.run(5)
     coordinator.answer = answer_of
     client.run(20)
@@ -179,10 +179,10 @@ def test_a_way_that_becomes_shorter_is_learned_too(kind: str) -> None:
     client = Client(kind, constant(300))
     client.begin()
     client.run(20)
-    assert client.told_ms[-1] > REST_MS
+    assert client.intervals_ms[-1] > REST_MS
     client.way_ms = constant(10)
     client.run(150)
-    assert client.told_ms[-1] <= REST_MS + 200
+    assert client.intervals_ms[-1] <= REST_MS + 200
 
 
 def test_one_stall_of_a_client_is_forgotten() -> None:
@@ -192,9 +192,9 @@ def test_one_stall_of_a_client_is_forgotten() -> None:
     client.stall_ms = 400
     client.heartbeat()
     client.run(2)
-    assert client.told_ms[-1] > REST_MS, "should it be a longer way"
+    assert client.intervals_ms[-1] > REST_MS, "should it be a longer way"
     client.run(160)
-    assert client.told_ms[-1] == REST_MS
+    assert client.intervals_ms[-1] == REST_MS
 
 
 def test_a_client_that_was_stopped_says_nothing_of_its_way() -> None:
@@ -204,7 +204,7 @@ def test_a_client_that_was_stopped_says_nothing_of_its_way() -> None:
     client.stall_ms = 60_000
     client.heartbeat()
     client.run(2)
-    assert client.told_ms[-1] == REST_MS
+    assert client.intervals_ms[-1] == REST_MS
 
 
 def test_who_comes_back_while_a_heartbeat_is_held_has_given_it_up() -> None:
@@ -217,7 +217,7 @@ def test_who_comes_back_while_a_heartbeat_is_held_has_given_it_up() -> None:
     again.exchange(lambda: again.door.request(VERSIONS, 0, 1))
     again.door.frames()
     again.run(20)
-    assert max(again.told_ms[:15]) > REST_MS
+    assert max(again.intervals_ms[:15]) > REST_MS
     assert max(again.overdue_ms) < 0
 
 
@@ -241,8 +241,8 @@ def test_gap_is_longer_than_what_is_expected(
 
 @given(st.integers(50, 3_100), st.floats(0, 5_000))
 def test_probe_leaves_the_next_answer_its_gap(gap_ms: int, held_ms: float) -> None:
-    told_ms = compute_probe_ms(held_ms, 50, gap_ms)
-    assert told_ms == 0 or told_ms >= gap_ms > 50
+    interval_ms = compute_probe_ms(held_ms, 50, gap_ms)
+    assert interval_ms == 0 or interval_ms >= gap_ms > 50
     assert compute_rest_ms(PACE, 50, gap_ms, 10_000) >= 2 * gap_ms - 50
 
 
@@ -259,8 +259,8 @@ def test_whatever_clients_do_the_allowance_is_bounded(
     seen: list[tuple[float, float, float]],
 ) -> None:
     way = RoundTrip()
-    for took_ms, told_ms, held_ms in seen:
-        way.learn(took_ms, told_ms, held_ms)
+    for took_ms, interval_ms, held_ms in seen:
+        way.learn(took_ms, interval_ms, held_ms)
         assert 0 <= way.allowance_ms <= 2_000
         gap_ms = compute_gap_ms(50, way.allowance_ms, 0)
         rest_ms = compute_rest_ms(PACE, 50, gap_ms, 5_000)

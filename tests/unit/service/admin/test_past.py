@@ -83,8 +83,8 @@ async def test_what_cannot_be_told_is_a_status_that_says_what_can(tmp_path: Path
             assert info.metadata["log_partition"] == str(PARTITION)
         told = int(info.metadata["earliest_offset"])
         assert await server.describe(GROUP, types_pb2.AsOf(offset=told)) is not None
-        told_ms = int(info.metadata["earliest_timestamp_ms"])
-        assert await server.describe(GROUP, types_pb2.AsOf(timestamp_ms=told_ms)) is not None
+        earliest_ms = int(info.metadata["earliest_timestamp_ms"])
+        assert await server.describe(GROUP, types_pb2.AsOf(timestamp_ms=earliest_ms)) is not None
         for as_of in (types_pb2.AsOf(offset=1 << 60), types_pb2.AsOf(timestamp_ms=1 << 62)):
             error = await fail(server, as_of)
             assert error.code() is grpc.StatusCode.INVALID_ARGUMENT

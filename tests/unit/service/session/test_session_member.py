@@ -36,10 +36,16 @@ def heartbeat(epoch: int = 0, owned: tuple[TopicPartitions, ...] = ()) -> Consum
 
 
 def answer(
-    epoch: int = 2, *, news: bool = True, parkable: bool = True
+    epoch: int = 2, *, has_changes: bool = True, parkable: bool = True
 ) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
-        MemberId("m"), epoch, 5_000, OWNED if news else None, news, parkable, settled=parkable
+        MemberId("m"),
+        epoch,
+        5_000,
+        OWNED if has_changes else None,
+        has_changes,
+        parkable,
+        settled=parkable,
     )
 
 
@@ -54,7 +60,7 @@ def member_told(epoch: int = 2, *, parkable: bool = True) -> SessionMember:
 def test_a_join_is_always_told_even_without_news() -> None:
     member = SessionMember(GroupId("g"), MemberId("m"), CALLER)
     member.handle_join(1, heartbeat(2, OWNED))
-    assert isinstance(member.handle_answer(answer(news=False)), Tell)
+    assert isinstance(member.handle_answer(answer(has_changes=False)), Tell)
     assert (member.assignment_id, member.phase) == (1, Phase.TOLD)
 
 
@@ -72,7 +78,7 @@ def test_giving_partitions_up_is_reported_when_it_is_done_and_not_before() -> No
     asked = member.handle_acknowledge(1, 2, LESS)
     assert isinstance(asked, Ask)
     assert (asked.heartbeat.member_epoch, asked.heartbeat.owned) == (2, LESS)
-    assert member.handle_answer(answer(news=False)) == Watch()
+    assert member.handle_answer(answer(has_changes=False)) == Watch()
 
 
 def test_nothing_is_asked_while_an_assignment_is_unacknowledged() -> None:
@@ -101,7 +107,7 @@ def test_an_acknowledgement_that_crosses_with_an_answer_without_news_counts() ->
     member = member_told(parkable=False)
     member.handle_acknowledge(1, 2, OWNED)
     assert member.handle_acknowledge(1, 2, LESS) is None
-    asked = member.handle_answer(answer(news=False))
+    asked = member.handle_answer(answer(has_changes=False))
     assert isinstance(asked, Ask)
     assert asked.heartbeat.owned == LESS
 

@@ -21,16 +21,16 @@ def settled() -> VirtualServer:
 
 
 def test_a_join_is_news() -> None:
-    assert VirtualServer({"foo": 2}).join("g", "a", ["foo"]).news
+    assert VirtualServer({"foo": 2}).join("g", "a", ["foo"]).has_changes
 
 
 def test_a_heartbeat_that_repeats_what_is_known_is_none() -> None:
     server = settled()
-    assert not server.beat(server.heartbeat("g", "a", 2)).news
+    assert not server.beat(server.heartbeat("g", "a", 2)).has_changes
     full = server.heartbeat("g", "a", 2, sub=["foo"], timeout_ms=60_000, owned={"foo": (0, 1)})
     answer = server.beat(full)
     assert answer.assignment is not None
-    assert not answer.news
+    assert not answer.has_changes
 
 
 def test_a_member_that_may_have_missed_an_answer_is_told_again_what_to_give_up() -> None:
@@ -43,7 +43,7 @@ def test_a_member_that_may_have_missed_an_answer_is_told_again_what_to_give_up()
     asked = replace(server.heartbeat("g", "a", 2), wants_assignment=True)
     told = server.beat(asked)
     assert server.names(told.assignment) == {"foo": (0,)}
-    assert told.news
+    assert told.has_changes
 
 
 def test_an_assignment_that_the_member_does_not_own_yet_is_news() -> None:
@@ -51,7 +51,7 @@ def test_an_assignment_that_the_member_does_not_own_yet_is_news() -> None:
     server = settled()
     assert server.beat(
         server.heartbeat("g", "a", 2, sub=["foo"], timeout_ms=60_000, owned={"foo": (0,)})
-    ).news
+    ).has_changes
 
 
 def test_two_heartbeats_of_one_batch_both_bring_the_assignment_as_news() -> None:
@@ -69,7 +69,7 @@ def test_two_heartbeats_of_one_batch_both_bring_the_assignment_as_news() -> None
     assert joining.is_answered
     first, second = (pending.answer for pending in both)
     assert first == second
-    assert second.news  # type: ignore[union-attr]
+    assert second.has_changes  # type: ignore[union-attr]
 
 
 def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free() -> None:
@@ -87,11 +87,11 @@ def test_what_a_member_does_not_subscribe_to_any_more_is_no_news_when_it_is_free
     group = server.group("g")
     member = group.member(MemberId("b"))
     assert member is not None
-    assert any(group.holder[number] < 0 for number in member.target or ())
+    assert any(group.owner[number] < 0 for number in member.target or ())
     told: list[str] = []
     server.runtime.watch(group.group_id, MemberId("b"), lambda: told.append("b"))
     server.advance(100)
-    assert not server.beat(server.heartbeat("g", "b", 4)).news
+    assert not server.beat(server.heartbeat("g", "b", 4)).has_changes
     assert told == []
     # The member's own heartbeat ended the watch.
     server.runtime.watch(group.group_id, MemberId("b"), lambda: told.append("b"))
