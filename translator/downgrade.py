@@ -124,7 +124,7 @@ def _downgrade(
 
 
 def _find_names(shard: Shard, group: ConsumerGroup) -> set[TopicName]:
-    """The names of the existing topics that members have partitions of."""
+    """The names of the existing topics of the group's partitions."""
     by_id = shard.image.by_id
     return {by_id[topic_id].name for topic_id in group.numbers.topics if topic_id in by_id}
 
@@ -210,9 +210,10 @@ def _compute_free_slots(
 def _compute_assigned(
     shard: Shard, group: ConsumerGroup, member: Member, free: Collection[int]
 ) -> list[embedded.TopicPartitions]:
-    """What the target gives the member and nobody else still has, and what itself still has.
+    """The partitions for the member in the assignment of the classic group.
 
-    Of topics that are there, by name.
+    They are those of its target that no other member owns, and those that it owns itself. Only
+    existing topics, sorted by name.
     """
     by_id = shard.image.by_id
     owner = group.owner

@@ -39,9 +39,9 @@ from muster.assignors import embedded
 
 
 def compute_subscription(command: JoinGroup) -> embedded.Subscription:
-    """What the member says for the protocol that it prefers, which is the one that it is told.
+    """The member's subscription for its preferred protocol, which responses name as the group's.
 
-    Raises INCONSISTENT_GROUP_PROTOCOL where nobody can read it.
+    Raises ``InconsistentGroupProtocol`` for metadata that is not a valid subscription.
     """
     subscription = decode_subscription(command.protocols[0].metadata)
     if subscription is None:
@@ -53,7 +53,7 @@ def compute_subscription(command: JoinGroup) -> embedded.Subscription:
 
 
 def compute_topic_names(subscription: embedded.Subscription) -> tuple[TopicName, ...]:
-    """What the member subscribes to, as the record of a member has it: each once, in order."""
+    """The topics that the member subscribes to, as its record has them: distinct and sorted."""
     return tuple(map(TopicName, sorted(set(subscription.topics))))
 
 

@@ -281,7 +281,7 @@ def compute_member_reasons(
 
 
 def describe_too_many_topics(member: CandidateMember, rules: MigrationRules) -> str:
-    """That its subscription is larger than there may be, for which it is not decoded."""
+    """Describe a subscription with too many topics, without decoding it; "" for any other."""
     topics = peek_topic_count(member.subscription)
     if topics <= rules.subscriptions_max:
         return ""

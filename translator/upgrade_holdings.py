@@ -35,7 +35,10 @@ class Holding:
 
 
 def read_subscriptions(group: ClassicGroup) -> Steps[dict[MemberId, embedded.Subscription]]:
-    """What each member said, which can be read: that was checked. Many say the same."""
+    """The subscription of each member; ``check_upgrade`` has found them valid.
+
+    Equal ones are decoded once.
+    """
     found: dict[MemberId, embedded.Subscription] = {}
     known: dict[bytes, embedded.Subscription] = {}
     for part in in_slices(group.members.values(), weigh_said):
@@ -97,7 +100,7 @@ class _Free:
         self._taken: set[tuple[TopicName, int]] = set()
 
     def take(self, wanted: Iterable[embedded.TopicPartitions]) -> tuple[TopicPartitions, ...]:
-        """As many of these as there are and are free: each topic once, its partitions ascending."""
+        """Take those that exist and are free; each topic once, its partitions ascending."""
         merged: dict[TopicName, set[int]] = {}
         for each in wanted:
             merged.setdefault(TopicName(each.topic), set()).update(each.partitions)

@@ -302,7 +302,7 @@ class Parts:
         return self.context.shard_of(group_id).consumer_groups.get(group_id)
 
     def _refresh_groups(self, name: TopicName) -> None:
-        """Make the groups that subscribe to a changed topic look at it."""
+        """Refresh the groups that subscribe to a changed topic."""
         self.regexes.topic_changed(name)
         self.refresh.refresh(self._groups_of(name))
 

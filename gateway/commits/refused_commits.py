@@ -85,8 +85,8 @@ def refuse_in_slices(
 ) -> Steps[list[Any]]:
     """The topics of the response, each partition with UNKNOWN_SERVER_ERROR.
 
-    Kafka returns this error for too large a batch. ``make_topic`` takes a topic and its rows, which
-    are of ``row_class``.
+    Kafka returns this error for too large a batch. ``make_topic`` takes a topic and its rows,
+    instances of ``row_class``.
     """
     image = context.node.coordinator.image
     long = LongAnswer(context)

@@ -67,7 +67,7 @@ class AbortTransaction:
 class EndTransaction:
     """An operator ends the producer's transaction in one log partition, which is open there.
 
-    ``producer_epoch`` is the one that the operator saw: of a later one it does not speak.
+    ``producer_epoch`` is the epoch that the operator saw; the command fails at any other.
     """
 
     caller: Caller

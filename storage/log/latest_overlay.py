@@ -25,7 +25,7 @@ Entries: TypeAlias = dict[bytes, bytes]
 """Record keys (``compute_latest_key``) to entries (``pack_latest``)."""
 
 SLICE_BYTES: Final = 1 << 20
-"""Entries written at once: those of large groups are of megabytes each."""
+"""The size of entries written at once; a large group has entries of megabytes each."""
 
 _OFFSET_TYPE: Final = b"\x00\x01"
 _TYPE_AND_LENGTH: Final = 4
@@ -208,7 +208,7 @@ class _Layer:
         return 0 if is_known else len(rows)
 
     def pack_rows(self) -> int:
-        """Bring all entries into ``entries``; returns by how many keys there are more."""
+        """Move all rows into ``entries``; returns how many keys that adds."""
         if not self._rows:
             return 0
         noted, self._rows = self._rows, {}

@@ -104,7 +104,7 @@ class ClassicDraft:
     def finish(
         self, response: Response | GroupError | None = None, wait: Wait | None = None
     ) -> Outcome:
-        """The outcome of the command: the new value of the group, and what goes with it."""
+        """The outcome of the command: the group's new value, its records, response and effects."""
         return Outcome(
             records=tuple(self.records),
             response=response,

@@ -349,7 +349,7 @@ def _response(
     assigned: tuple[int, ...] | None,
     owned: tuple[TopicPartitions, ...] | None,
 ) -> ConsumerGroupHeartbeatResponse:
-    """What the member is told; ``after``: where it stands from now on, itself if it stays."""
+    """The response; ``after`` is the assignment state that it reports, unchanged or new."""
     member_epoch, state = after.member_epoch, after.state
     assignment: tuple[TopicPartitions, ...] | None = None
     is_known = True

@@ -14,7 +14,7 @@ from model.now import Now
 def handle_end_transaction(shard: Shard, command: EndTransaction, now: Now) -> Outcome:
     """Write the marker that the transaction coordinator would have written.
 
-    Only what is open is ended: a marker for nothing would be somebody's mistake.
+    The transaction must be open: a marker without one would be a mistake of the operator.
     """
     producer_id = command.producer_id
     transaction = shard.open_transactions.get(producer_id)

@@ -32,7 +32,7 @@ NOBODY = -1
 
 
 LOOK_CHANGES: Final = 16
-"""The fewest changes between two searches for topics that no member has any more."""
+"""The fewest changes between two searches for topics that no member has partitions of."""
 
 NOTHING_SAID = ConsumerGroupMemberMetadataValue(None, None, "", "", (), "", -1, None)
 """The metadata of a member that has not sent any yet."""
@@ -306,7 +306,7 @@ class ConsumerGroup:
                 self.server_assignors.pop(name, None)
 
     def count_classic(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
-        """Add ``by`` to the counters of classic members, if the metadata is of a classic member."""
+        """Add ``by`` to the counters of classic members if the metadata is that of one."""
         if metadata.classic_member_metadata is None:
             return
         self.classic_member_count += by

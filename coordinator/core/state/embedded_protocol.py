@@ -1,7 +1,7 @@
-"""The embedded protocol as the core reads it: ``None`` for bytes that are no such message.
+"""The embedded protocol as the core reads it: ``None`` for bytes that are not a valid message.
 
 `muster.assignors.embedded` reads and writes the bytes, and has the types. The coordinator passes on
-what it cannot read: such bytes are the members' affair.
+bytes that it cannot read: only the members need to understand them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def decode_subscribed_topics(metadata: bytes) -> tuple[TopicName, ...] | None:
 
 
 def decode_user_data(assignment: bytes) -> bytes | None:
-    """What an assignor gave a member beside partitions; ``None`` where there is none to be read."""
+    """The user data of an assignment; ``None`` if it is empty or the assignment is invalid."""
     try:
         return embedded.decode_assignment(assignment).user_data or None
     except embedded.MalformedProtocolError:

@@ -18,9 +18,9 @@ Starts = npt.NDArray[np.int64]
 
 
 def compute_needs(assignor: str) -> tuple[bool, bool]:
-    """Whether the assignor looks at racks, and at weights. Somebody else's may look at all.
+    """Whether the assignor uses racks, and weights; one of an installed package may use both.
 
-    The name is enough: nobody can replace an assignor that is built in.
+    The name is enough: a built-in assignor cannot be replaced.
     """
     known = ASSIGNORS.get(assignor)
     return (True, True) if known is None else (known.uses_racks, known.uses_weights)

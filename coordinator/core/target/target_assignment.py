@@ -42,8 +42,8 @@ class TargetProblem:
 
     ``topics``, ``slots`` and ``member_ids`` are in the order of the problem; ``index_of`` maps
     topic ids to indexes in ``topics``. ``old`` has the slot of each partition in the current
-    target; ``outside`` are slots with partitions in the current target that are not in the problem
-    (any more). ``revision`` is that of the group: if it has changed, slots and ``old`` must be
+    target; ``outside`` are slots with partitions in the current target that the problem does not
+    have. ``revision`` is that of the group: if it has changed, slots and ``old`` must be
     computed again. ``instance_ids`` are those of static members, which may be replaced in the
     meantime. ``group`` is for an identity check: another group may have its id by then.
     """
@@ -108,7 +108,7 @@ def compute_preferred_of(configured: tuple[str, ...], group: ConsumerGroup) -> s
 
 
 def find_target_problem(shard: Shard, group_id: GroupId) -> TargetProblem | None:
-    """The current problem of a group; ``None`` if it does not need a target (any more)."""
+    """The current problem of a group; ``None`` if it does not need a target."""
     group = shard.consumer_groups.get(group_id)
     if group is None or not group.member_count or group.target_epoch >= group.group_epoch:
         return None

@@ -50,7 +50,7 @@ TopicsCallback = Callable[[Sequence[Topic]], None]
 
 
 class TopicCatalogueRuntime:
-    """The single writer of the topics, as each shard is of its groups."""
+    """The single writer of the topics; a shard is that of its groups."""
 
     def __init__(
         self,

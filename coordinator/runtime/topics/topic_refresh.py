@@ -1,4 +1,4 @@
-"""Makes groups look at their topics after a change, and retries refused refreshes."""
+"""Refreshes groups after a change of their topics, and retries refused refreshes."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether so much is pending that the stream should read nothing more."""
+        """Whether the limit of pending requests is reached, so that the stream must not read."""
         return self._members.is_busy()
 
     def receive(self, request: group_pb2.SessionRequest) -> Iterator[None]:
@@ -111,7 +111,7 @@ class Session:
         self.end()
 
     def end(self) -> None:
-        """The client sends no more; what the session owes it is still sent."""
+        """The client has closed its side; responses that are still due are sent."""
         self._output.end()
 
     def close(self) -> None:

@@ -66,11 +66,11 @@ class SessionOutput:
         return message
 
     def wake(self) -> None:
-        """Let the stream look again whether it may read, write or end."""
+        """Make the stream check again whether it may read, write or end."""
         self._wake()
 
     def end(self) -> None:
-        """The client sends no more; what the session owes it is still sent."""
+        """The client has closed its side; responses that are still due are sent."""
         self.is_ending = True
         self._wake()
 

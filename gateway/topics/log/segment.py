@@ -100,7 +100,7 @@ class Segment:
         """Load the next batches, up to the first that is partial or corrupt.
 
         At the end ``size`` becomes the end of the last good batch. Each call continues where the
-        last one stopped, whoever made it; no file is held open between. Raises ``OSError``.
+        last one stopped; no file is held open in between. Raises ``OSError``.
         """
         begin = self._loaded_to
         assert begin is not None, "the segment is loaded already"

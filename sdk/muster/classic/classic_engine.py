@@ -116,7 +116,7 @@ class ClassicEngine:
         await self._changed.wait()
 
     def notify(self) -> None:
-        """Something has changed."""
+        """Wake those that wait for a change of the member's state."""
         self._changed.set()
         self._changed.clear()
 

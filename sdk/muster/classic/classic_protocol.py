@@ -82,7 +82,7 @@ class GroupProtocol(Protocol):
         """As the leader, from time to time: whether the assignment has to change."""
 
     async def give_up(self) -> None:
-        """Revoke everything: no other member has it yet."""
+        """Revoke everything, while no other member owns it yet."""
 
     async def lose(self) -> None:
-        """Everything is lost: another member may have it."""
+        """Drop all partitions without revoking them: another member may own them already."""

@@ -111,7 +111,7 @@ def leaves_out_owned(data: bytes) -> bool:
 
 
 def peek_version(data: bytes) -> int:
-    """The version that a message says it is of; nothing else is read."""
+    """The version field of a message; nothing else is read."""
     return int.from_bytes(data[:_VERSION_SIZE], "big", signed=True)
 
 

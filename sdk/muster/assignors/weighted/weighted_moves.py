@@ -111,7 +111,7 @@ def even_out(shares: WeightedShares, skew_limit: float) -> None:
 
 
 def relieve(shares: WeightedShares, highest: Floats) -> bool:
-    """Let members above their maximum give partitions. Whether any moved."""
+    """Let members above their maximum give up partitions; return whether any moved."""
     margin = _ROUNDING * float(shares.load.max(initial=0.0))
     excess = shares.load - shares.fair
     heap = [
@@ -237,7 +237,7 @@ def _choose_pair(
 
 
 def feed(shares: WeightedShares, lowest: Floats, highest: Floats) -> bool:
-    """Let members that lack more than a typical partition take some. Whether any moved.
+    """Let members that lack more than a typical partition take some; return whether any moved.
 
     Each partition costs a move, however light it is, so members with many partitions take none.
     """
