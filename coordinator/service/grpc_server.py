@@ -91,7 +91,7 @@ class GrpcServer:
             Backlog(answers_max, asyncio.get_running_loop().call_soon),
             history,
         )
-        self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]
+        self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # set at import
         self._server = grpc.aio.server(options=compute_server_options(settings))
         self._calls = CallsInFlight()
         handlers = (
@@ -102,7 +102,7 @@ class GrpcServer:
         )
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflector = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]
+        reflector = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # ditto
         self._server.add_generic_rpc_handlers(
             (
                 make_foreign_handler(_HEALTH_SERVICE, self._health),

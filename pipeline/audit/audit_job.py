@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
@@ -288,17 +288,17 @@ def _show_violations(violations: DataFrame, records: DataFrame) -> list[Violatio
     ]
 
 
-def _show_record(row: dict[str, object]) -> dict[str, object]:
+def _show_record(row: dict[str, Any]) -> dict[str, object]:
     key, value, type_id = row["key"], row["value"], row["type_id"]
     shown: dict[str, object] = {"type": row["record_type"]}
     if not isinstance(type_id, int) or type_id < FIRST_GROUP_TYPE:
         group = {"group": row["group_id"], "topic": row["topic"], "partition": row["partition"]}
         return {**shown, "key": group, "value": None}
     try:
-        shown["key"] = key_to_json(bytes(key))  # type: ignore[call-overload]
-        shown["value"] = None if value is None else value_to_json(type_id, bytes(value))  # type: ignore[call-overload]
+        shown["key"] = key_to_json(bytes(key))
+        shown["value"] = None if value is None else value_to_json(type_id, bytes(value))
     except CodecError:
-        shown["key"] = bytes(key).hex()  # type: ignore[call-overload]
+        shown["key"] = bytes(key).hex()
     return shown
 
 

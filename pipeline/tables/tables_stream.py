@@ -192,6 +192,7 @@ class _Run:
     def wait(self, query: StreamingQuery, should_stop: Callable[[], bool]) -> None:
         """Wait until the query ends, or stop it if requested, but never within a micro-batch."""
         try:
+            # The stub wants whole seconds.
             while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
                 if should_stop():
                     with self._busy:

@@ -138,7 +138,7 @@ class String:
             if value is None and nullable:
                 out += write_length(-1)
                 return
-            encoded = value.encode()  # type: ignore[union-attr]  # guarded: no such attribute
+            encoded = value.encode()  # type: ignore[union-attr]  # None: AttributeError
             out += write_length(len(encoded))
             out += encoded
 
@@ -163,8 +163,8 @@ class Bytes:
             if value is None and nullable:
                 out += write_length(-1)
                 return
-            out += write_length(len(value))  # type: ignore[arg-type]  # guarded: has no len
-            out += value  # type: ignore[arg-type]
+            out += write_length(len(value))  # type: ignore[arg-type]  # None: TypeError
+            out += value  # type: ignore[arg-type]  # not None
 
         to_json = _or_null(bytes_to_json, nullable)
         return Compiled(read, write, to_json, _or_null(bytes_from_json, nullable), min_size)
@@ -246,8 +246,8 @@ class Array:
             if value is None and nullable:
                 out += write_length(-1)
                 return
-            out += write_length(len(value))  # type: ignore[arg-type]  # guarded: has no len
-            write_all(out, value)  # type: ignore[arg-type]
+            out += write_length(len(value))  # type: ignore[arg-type]  # None: TypeError
+            write_all(out, value)  # type: ignore[arg-type]  # not None
 
         def to_json(value: tuple[Any, ...]) -> list[Any]:
             return [element.to_json(item) for item in value]

@@ -56,7 +56,7 @@ class LatestOverlay:
             self.forget(partition, (key for key, packed in changes.items() if packed is None))
             entries = {key: packed for key, packed in changes.items() if packed is not None}
         else:
-            entries = changes  # type: ignore[assignment]
+            entries = changes  # type: ignore[assignment]  # no value is None
         self.count += layer.note(entries)
 
     def forget(self, partition: LogPartition, keys: Iterable[bytes]) -> None:

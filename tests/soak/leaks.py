@@ -48,4 +48,4 @@ def plant(names: str) -> None:
             leave(self)
         lost(self, error)
 
-    Connection.connection_lost = connection_lost  # type: ignore
+    Connection.connection_lost = connection_lost  # type: ignore[method-assign, assignment]

@@ -36,7 +36,7 @@ class ShadowForeign:
             self._set(self.groups, key.group_id, value)
             if value is None:
                 for known in (self.targets, self.topologies, self.members, self.currents):
-                    known.pop(key.group_id, None)  # type: ignore[attr-defined]
+                    known.pop(key.group_id, None)
         elif isinstance(key, TARGETS):
             self._set(self.targets, key.group_id, value)
         elif isinstance(key, streams.StreamsGroupTopologyKey):

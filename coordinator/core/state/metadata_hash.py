@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import xxhash
 
-from model.ids import TopicId
+from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage
 
 TopicHashes: TypeAlias = dict[TopicId, tuple[Topic, int]]
@@ -69,11 +69,11 @@ def compute_group_hash(topic_hashes: Iterable[tuple[str, int]]) -> int:
     return _to_signed(xxhash.xxh3_64_intdigest(data))
 
 
-def compute_metadata_hash(names: Iterable[str], image: TopicImage, cache: TopicHashes) -> int:
+def compute_metadata_hash(names: Iterable[TopicName], image: TopicImage, cache: TopicHashes) -> int:
     """The hash of the subscribed topics that exist; the caller owns the ``cache``."""
     pairs = []
     for name in names:
-        topic = image.by_name.get(name)  # type: ignore[call-overload]
+        topic = image.by_name.get(name)
         if topic is None:
             continue
         known = cache.get(topic.topic_id)

@@ -162,8 +162,6 @@ class OpenTransactions:
             return NotImplemented
         return self._producers == other._producers and self._groups == other._groups
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"OpenTransactions({self._producers})"
 

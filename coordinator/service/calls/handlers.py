@@ -38,6 +38,7 @@ class CallsInFlight:
     def begin(self, context: _Context) -> None:
         self._count += 1
         self._none.clear()
+        # The stub has a class where any callable is meant.
         context.add_done_callback(self._on_done)  # type: ignore[arg-type]
 
     async def wait_until_none(self) -> None:

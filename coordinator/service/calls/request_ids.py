@@ -59,6 +59,7 @@ class RequestIds:
         if known is None:
             # A task of its own: the request takes effect even if the client disconnects.
             task = asyncio.ensure_future(carry_out())
+            # A future is invariant in its type, but this one is only awaited.
             self._remember(request_id, content, task)  # type: ignore[arg-type]
             return await asyncio.shield(task)
         if known[0] != content:

@@ -13,13 +13,13 @@ from typing import Final
 import grpc
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
-from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]
+from google.rpc.error_details_pb2 import (
     BadRequest,
     ErrorInfo,
     PreconditionFailure,
     RetryInfo,
 )
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status
 
 from model.errors import ErrorCode, GroupError, InvalidRequest
 from muster.v1 import types_pb2

@@ -241,7 +241,9 @@ class ConsumerRebalances:
         started = rebalance.started
         started_ms = None if started is None else started.ts_ms
         converged_ms = None if converged is None else converged.ts_ms
-        is_known = started_ms is not None and converged_ms is not None
+        duration_ms = None
+        if started_ms is not None and converged_ms is not None:
+            duration_ms = converged_ms - started_ms
         self._rows.add(
             REBALANCES,
             rebalance.at,
@@ -250,7 +252,7 @@ class ConsumerRebalances:
             to_epoch=rebalance.to_epoch,
             started_at=to_timestamp(started_ms),
             converged_at=to_timestamp(converged_ms),
-            duration_ms=converged_ms - started_ms if is_known else None,  # type: ignore[operator]
+            duration_ms=duration_ms,
             members_moved=rebalance.members_moved,
             partitions_moved=rebalance.partitions_moved,
             cause=rebalance.cause[0],

@@ -95,13 +95,13 @@ def call_in_thread(function: Callable[..., T], *values: Any) -> asyncio.Future[T
 
     def run() -> None:
         try:
-            outcome = (answer.set_result, function(*values))
+            outcome: tuple[Callable[[Any], None], Any] = (answer.set_result, function(*values))
         except asyncio.CancelledError as error:
             failure = AwaitedCancelledError("something that it awaited was cancelled")
             failure.__cause__ = error
-            outcome = (answer.set_exception, failure)  # type: ignore[assignment]
+            outcome = (answer.set_exception, failure)
         except BaseException as error:  # noqa: BLE001 - raised where it is awaited
-            outcome = (answer.set_exception, error)  # type: ignore[assignment]
+            outcome = (answer.set_exception, error)
         with suppress(RuntimeError):
             # The event loop may have been closed meanwhile.
             loop.call_soon_threadsafe(tell, *outcome)

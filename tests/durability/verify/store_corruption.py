@@ -489,7 +489,7 @@ def superseded_value(store: PlainStore, chance: random.Random) -> None:
 
     def change(record: BatchRecord) -> BatchRecord:
         version, value = decode_value(1, record.value or b"")
-        moved = replace(value, offset=value.offset + abs(_step(chance)))  # type: ignore[call-overload, union-attr]
+        moved = replace(value, offset=value.offset + abs(_step(chance)))  # type: ignore[union-attr]
         return record._replace(value=encode_value(moved, version))
 
     _replace_record(store, index, number, change)

@@ -171,7 +171,7 @@ def abort_that_commits(patch: pytest.MonkeyPatch) -> None:
         )
 
     row = COMMANDS[WriteTxnMarkers]
-    patch.setitem(COMMANDS, WriteTxnMarkers, replace(row, handler=careless(row.handler)))  # type: ignore[arg-type]
+    patch.setitem(COMMANDS, WriteTxnMarkers, replace(row, handler=careless(row.handler)))
 
 
 def coordinators_unchecked(patch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ def test_fetch() -> None:
         ({"member_id": "m", "member_epoch": 0}, "m", 0),
     ]
     for extra, member_id, member_epoch in cases:
-        row = wire.OffsetFetchRequestGroup(group_id="g", topics=(topic,), **extra)  # type: ignore[arg-type]
+        row = wire.OffsetFetchRequestGroup(group_id="g", topics=(topic,), **extra)
         command = command_of(FETCH, 10, OffsetFetchResponse("g", ()), groups=(row,))  # type: ignore[arg-type]
         assert isinstance(command, OffsetFetch)
         assert (command.member_id, command.member_epoch) == (member_id, member_epoch)
@@ -150,7 +150,7 @@ def test_fetch() -> None:
         10,
         OffsetFetchResponse("g", ()),
         groups=(everything,),
-        require_stable=True,  # type: ignore[arg-type]
+        require_stable=True,
     )
     assert command.topics is None
     assert command.require_stable

@@ -21,7 +21,7 @@ PAIRS = [
     (
         encode_key(OffsetCommitKey("g", "t", 1)),
         bytes.fromhex("0004 0000000000000005 ffffffff01 0000000000000001 01 07 03 6e6577"),
-    ),  # type: ignore[arg-type]
+    ),
 ]
 
 

@@ -167,7 +167,7 @@ def failing_uniform(
             raise RuntimeError("no answer")
         return uniform.assign(problem)  # type: ignore[arg-type]
 
-    broken = {**registry.ASSIGNORS, "uniform": replace(uniform, assign=assign)}  # type: ignore[arg-type]
+    broken = {**registry.ASSIGNORS, "uniform": replace(uniform, assign=assign)}
     with monkeypatch.context() as patched:
         patched.setattr(server.runtime.parts.targets._assignments, "_assignors", broken)
         yield
@@ -199,7 +199,7 @@ async def test_a_target_that_comes_after_the_end_is_dropped() -> None:
         time.sleep(0.05)
         return uniform.assign(problem)  # type: ignore[arg-type]
 
-    slow = {**registry.ASSIGNORS, "uniform": replace(uniform, assign=assign)}  # type: ignore[arg-type]
+    slow = {**registry.ASSIGNORS, "uniform": replace(uniform, assign=assign)}
     store = MemoryLogStore(1)
     runtime = Runtime(store, OUT_OF_LINE, assignors=slow, on_failure=failures.append)
     await runtime.start()

@@ -9,8 +9,8 @@ from dataclasses import replace
 import grpc
 import grpc.aio
 import pytest
-from google.rpc.error_details_pb2 import BadRequest, ErrorInfo  # type: ignore[import-untyped]
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
+from google.rpc.status_pb2 import Status
 
 import muster
 from coordinator.core.replay.group_records import replay

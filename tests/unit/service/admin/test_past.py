@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from google.rpc.error_details_pb2 import ErrorInfo  # type: ignore[import-untyped]
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
 
 from coordinator.runtime.as_of import history_reads
 from coordinator.service.wire.error_statuses import DETAILS_KEY

@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from google.rpc.error_details_pb2 import (  # type: ignore[import-untyped]
+from google.rpc.error_details_pb2 import (
     BadRequest,
     ErrorInfo,
     PreconditionFailure,
