@@ -222,7 +222,7 @@ class AsyncioScheduler:
         self._loop = loop
         self._blocking = Lane(loop, "muster-sync", give_way)
         self._computing = Lane(loop, "muster-assignor")
-        self._matching = Lane(loop, "muster-patterns")
+        self._matching = Lane(loop, "muster-regexes")
         self._pace = SyncPace()
 
     def call_soon(self, callback: Callable[[], None]) -> object:

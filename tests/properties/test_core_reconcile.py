@@ -1,4 +1,4 @@
-"""Laws of the reconciliation of one member, for any standing, target and word of the client."""
+"""Laws of the reconciliation of one member, for any current, target and word of the client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator.core.consumer.reconcile import (
     AssignmentState,
-    compute_kept_standing,
+    compute_kept_state,
     compute_next_assignment_state,
 )
 from model.errors import FencedMemberEpoch
@@ -21,7 +21,7 @@ STATES = [MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRE
 
 @dataclass(frozen=True)
 class Case:
-    standing: AssignmentState
+    current: AssignmentState
     target: frozenset[int]
     target_epoch: int
     subscribed: frozenset[int]
@@ -29,9 +29,9 @@ class Case:
     owned: frozenset[int] | None
     has_subscription_changed: bool
 
-    def next(self, standing: AssignmentState | None = None) -> AssignmentState:
+    def next(self, current: AssignmentState | None = None) -> AssignmentState:
         return compute_next_assignment_state(
-            standing or self.standing,
+            current or self.current,
             target=self.target,
             target_epoch=self.target_epoch,
             is_subscribed=self.subscribed.__contains__,
@@ -46,11 +46,11 @@ class Case:
 
     @property
     def held(self) -> set[int]:
-        return held(self.standing)
+        return held(self.current)
 
 
-def held(standing: AssignmentState) -> set[int]:
-    return {*standing.assigned, *standing.pending_revocation}
+def held(current: AssignmentState) -> set[int]:
+    return {*current.assigned, *current.pending_revocation}
 
 
 @st.composite
@@ -64,7 +64,7 @@ def cases(draw: st.DrawFn) -> Case:
     if state is MemberState.UNREVOKED_PARTITIONS:
         pending = draw(st.frozensets(st.integers(0, 7), min_size=1))
         assigned -= pending
-    standing = AssignmentState(
+    current = AssignmentState(
         epoch,
         draw(st.integers(-1, epoch)),
         state,
@@ -72,7 +72,7 @@ def cases(draw: st.DrawFn) -> Case:
         {number: draw(st.integers(0, epoch)) for number in sorted(pending)},
     )
     return Case(
-        standing,
+        current,
         draw(NUMBERS),
         target_epoch,
         draw(NUMBERS | st.just(frozenset(range(8)))),
@@ -106,8 +106,8 @@ def test_it_takes_nothing_that_the_client_has_not_given_up(case: Case) -> None:
 def test_it_raises_the_epoch_only_when_there_is_nothing_to_give_up(case: Case) -> None:
     """S7."""
     following = case.next()
-    assert following.member_epoch in (case.standing.member_epoch, case.target_epoch)
-    if following.member_epoch > case.standing.member_epoch:
+    assert following.member_epoch in (case.current.member_epoch, case.target_epoch)
+    if following.member_epoch > case.current.member_epoch:
         assert not following.pending_revocation
         assert set(following.assigned) <= case.wanted
 
@@ -118,7 +118,7 @@ def test_while_it_revokes_it_gets_nothing(case: Case) -> None:
     following = case.next()
     if following.state is MemberState.UNREVOKED_PARTITIONS:
         assert following.pending_revocation
-        assert set(following.assigned) <= set(case.standing.assigned)
+        assert set(following.assigned) <= set(case.current.assigned)
     else:
         assert not following.pending_revocation
 
@@ -129,32 +129,32 @@ def test_what_is_kept_keeps_its_epoch_and_what_is_granted_gets_the_targets(case:
     """KIP-1251: an older epoch may commit for what was held since then."""
     following = case.next()
     for number, epoch in following.assigned.items():
-        if number in case.standing.assigned:
-            assert epoch == case.standing.assigned[number]
+        if number in case.current.assigned:
+            assert epoch == case.current.assigned[number]
         else:
             assert epoch == case.target_epoch
     for number, epoch in following.pending_revocation.items():
-        before = {**case.standing.assigned, **case.standing.pending_revocation}
+        before = {**case.current.assigned, **case.current.pending_revocation}
         assert epoch == before[number]
 
 
 @given(cases())
 @settings(max_examples=400)
 def test_a_stable_member_that_has_its_target_gets_its_epoch_alone(case: Case) -> None:
-    standing = replace(
-        case.standing,
+    current = replace(
+        case.current,
         member_epoch=case.target_epoch - 1,
         state=MemberState.STABLE,
         pending_revocation={},
     )
     kept = replace(
         case,
-        standing=standing,
-        target=frozenset(standing.assigned),
+        current=current,
+        target=frozenset(current.assigned),
         subscribed=frozenset(range(8)),
         has_subscription_changed=False,
     )
-    assert kept.next() == compute_kept_standing(standing, case.target_epoch)
+    assert kept.next() == compute_kept_state(current, case.target_epoch)
 
 
 @given(cases())
@@ -173,7 +173,7 @@ def test_asking_again_moves_nothing(case: Case) -> None:
 def test_a_client_that_owns_nothing_is_moved_on(case: Case) -> None:
     """L1: nothing but what others hold keeps it from the target."""
     quiet = Case(
-        case.standing,
+        case.current,
         case.target,
         case.target_epoch,
         case.subscribed,
@@ -181,13 +181,13 @@ def test_a_client_that_owns_nothing_is_moved_on(case: Case) -> None:
         frozenset(),
         False,
     )
-    is_there = case.standing.member_epoch == case.target_epoch
-    if case.standing.state is MemberState.STABLE and is_there:
+    is_there = case.current.member_epoch == case.target_epoch
+    if case.current.state is MemberState.STABLE and is_there:
         return
     following = quiet.next()
     assert following.member_epoch == case.target_epoch
     missing = case.wanted - set(following.assigned)
-    assert not missing & (case.free | set(case.standing.pending_revocation))
+    assert not missing & (case.free | set(case.current.pending_revocation))
     waits = following.state is MemberState.UNRELEASED_PARTITIONS
     assert waits == bool(missing)
 
@@ -195,15 +195,15 @@ def test_a_client_that_owns_nothing_is_moved_on(case: Case) -> None:
 @given(cases())
 @settings(max_examples=200)
 def test_an_unknown_state_is_fenced_unless_nothing_is_owned(case: Case) -> None:
-    standing = AssignmentState(
-        case.standing.member_epoch,
-        case.standing.previous_member_epoch,
+    current = AssignmentState(
+        case.current.member_epoch,
+        case.current.previous_member_epoch,
         MemberState.UNKNOWN,
-        case.standing.assigned,
+        case.current.assigned,
         {},
     )
     try:
-        case.next(standing)
+        case.next(current)
     except FencedMemberEpoch:
         assert case.owned is None or case.owned
     else:

@@ -22,7 +22,7 @@ from coordinator.core.consumer.heartbeat_checks import (
 from coordinator.core.consumer.member_metadata import compute_updated_metadata
 from coordinator.core.consumer.reconcile import (
     AssignmentState,
-    compute_kept_standing,
+    compute_kept_state,
     compute_next_assignment_state,
 )
 from coordinator.core.consumer.static_members import compute_replacement, find_member
@@ -216,15 +216,15 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
         )
     if member.member_epoch == STATIC_LEAVE_EPOCH:
         raise UnknownMemberId(f"Member {command.member_id} has left group {command.group_id}.")
-    standing = standing_of(group, member)
-    following = standing
+    current = assignment_state_of(group, member)
+    following = current
     if command.has_subscription_changed or not member.is_reconciled_to(group.target_epoch):
-        following = compute_standing_after(shard, group, member, standing, command)
-    if command.keeps_assigned and not standing.assigned.keys() <= following.assigned.keys():
+        following = compute_state_after(shard, group, member, current, command)
+    if command.keeps_assigned and not current.assigned.keys() <= following.assigned.keys():
         # A client that never learned of a partition does not acknowledge its revocation: it already
         # owns exactly the remaining partitions, and sends no change (librdkafka 2.16).
-        following = standing
-    moved = following is not standing and following != standing
+        following = current
+    moved = following is not current and following != current
     assigned = tuple(sorted(following.assigned)) if moved else tuple(member.assigned)
     response = _response(
         shard,
@@ -240,15 +240,15 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
     return Outcome(
         records=(current_assignment_record(group, member.member_id, following),),
         response=response,
-        effects=_timeout_effects(group, member, standing, following),
+        effects=_timeout_effects(group, member, current, following),
     )
 
 
-def compute_standing_after(
+def compute_state_after(
     shard: Shard,
     group: ConsumerGroup,
     member: Member,
-    standing: AssignmentState,
+    current: AssignmentState,
     command: ReconcileMember,
 ) -> AssignmentState:
     """``compute_next_assignment_state`` with the group's arrays as input."""
@@ -261,13 +261,13 @@ def compute_standing_after(
         and subscribes_to_all
         and not command.has_subscription_changed
     ):
-        return compute_kept_standing(standing, group.target_epoch)
+        return compute_kept_state(current, group.target_epoch)
     owned = None
-    is_as_known = standing.member_epoch == command.epoch_known
+    is_as_known = current.member_epoch == command.epoch_known
     if command.owned is not None and is_as_known and tuple(member.assigned) == command.before:
         owned = group.numbers.known_numbers(command.owned)
     return compute_next_assignment_state(
-        standing,
+        current,
         target=member.target or (),
         target_epoch=group.target_epoch,
         is_subscribed=(
@@ -284,7 +284,7 @@ def _subscribes(number: int) -> bool:
     return True
 
 
-def standing_of(group: ConsumerGroup, member: Member) -> AssignmentState:
+def assignment_state_of(group: ConsumerGroup, member: Member) -> AssignmentState:
     """The member's assignment state, with the assignment epoch of each partition."""
     epoch_of = group.assignment_epoch_of
     return AssignmentState(
@@ -297,24 +297,24 @@ def standing_of(group: ConsumerGroup, member: Member) -> AssignmentState:
 
 
 def current_assignment_record(
-    group: ConsumerGroup, member_id: MemberId, standing: AssignmentState
+    group: ConsumerGroup, member_id: MemberId, current: AssignmentState
 ) -> Record:
     """The current assignment record (type 8) of a member."""
     numbers = group.numbers
     return Record(
         ConsumerGroupCurrentMemberAssignmentKey(group.group_id, member_id),
         ConsumerGroupCurrentMemberAssignmentValue(
-            standing.member_epoch,
-            standing.previous_member_epoch,
-            int(standing.state),
-            numbers.assigned_topic_partitions(standing.assigned),
-            numbers.assigned_topic_partitions(standing.pending_revocation),
+            current.member_epoch,
+            current.previous_member_epoch,
+            int(current.state),
+            numbers.assigned_topic_partitions(current.assigned),
+            numbers.assigned_topic_partitions(current.pending_revocation),
         ),
     )
 
 
 def _timeout_effects(
-    group: ConsumerGroup, member: Member, standing: AssignmentState, following: AssignmentState
+    group: ConsumerGroup, member: Member, current: AssignmentState, following: AssignmentState
 ) -> tuple[Effect, ...]:
     """Arm the rebalance timeout when a revocation begins, cancel it when it is acknowledged.
 
@@ -323,12 +323,12 @@ def _timeout_effects(
     """
     if member.classic is not None:
         return ()
-    was_revoking = standing.state is MemberState.UNREVOKED_PARTITIONS
+    was_revoking = current.state is MemberState.UNREVOKED_PARTITIONS
     if following.state is not MemberState.UNREVOKED_PARTITIONS:
         if not was_revoking:
             return ()
         return (CancelRebalanceTimeout(group.group_id, member.member_id),)
-    if was_revoking and standing.pending_revocation.keys() <= following.pending_revocation.keys():
+    if was_revoking and current.pending_revocation.keys() <= following.pending_revocation.keys():
         return ()
     timeout_ms = member.metadata.rebalance_timeout_ms if member.metadata is not None else 0
     return (

@@ -27,7 +27,7 @@ class AssignmentState:
 
 
 def compute_next_assignment_state(
-    standing: AssignmentState,
+    current: AssignmentState,
     *,
     target: Collection[int],
     target_epoch: int,
@@ -44,22 +44,22 @@ def compute_next_assignment_state(
     Raises ``FencedMemberEpoch`` for a member in a state that this version does not know, unless
     it owns nothing.
     """
-    match standing.state:
+    match current.state:
         case MemberState.STABLE:
-            if standing.member_epoch != target_epoch:
-                epoch = standing.member_epoch
+            if current.member_epoch != target_epoch:
+                epoch = current.member_epoch
             elif has_subscription_changed:
-                return _revoke_unsubscribed(standing, is_subscribed, owned)
+                return _revoke_unsubscribed(current, is_subscribed, owned)
             else:
-                return standing
+                return current
         case MemberState.UNREVOKED_PARTITIONS:
-            if _owns_any(owned, standing.pending_revocation):
+            if _owns_any(owned, current.pending_revocation):
                 if has_subscription_changed:
-                    return _revoke_unsubscribed(standing, is_subscribed, owned)
-                return standing
-            epoch = standing.member_epoch
+                    return _revoke_unsubscribed(current, is_subscribed, owned)
+                return current
+            epoch = current.member_epoch
         case MemberState.UNRELEASED_PARTITIONS:
-            epoch = standing.member_epoch
+            epoch = current.member_epoch
         case MemberState.UNKNOWN:
             if owned is None or owned:
                 raise FencedMemberEpoch(
@@ -68,17 +68,17 @@ def compute_next_assignment_state(
                 )
             epoch = target_epoch
         case _:
-            assert_never(standing.state)
-    return _move_towards(standing, epoch, target, target_epoch, is_subscribed, is_free, owned=owned)
+            assert_never(current.state)
+    return _move_towards(current, epoch, target, target_epoch, is_subscribed, is_free, owned=owned)
 
 
-def compute_kept_standing(standing: AssignmentState, target_epoch: int) -> AssignmentState:
+def compute_kept_state(current: AssignmentState, target_epoch: int) -> AssignmentState:
     """``compute_next_assignment_state`` for a stable member whose assignment already is its target.
 
     Most members of a group take this path whenever another one joins or leaves.
     """
     return AssignmentState(
-        target_epoch, standing.member_epoch, MemberState.STABLE, standing.assigned, {}
+        target_epoch, current.member_epoch, MemberState.STABLE, current.assigned, {}
     )
 
 
@@ -90,33 +90,33 @@ def _owns_any(owned: Collection[int] | None, revoked: Collection[int]) -> bool:
 
 
 def _revoke_unsubscribed(
-    standing: AssignmentState, is_subscribed: Callable[[int], bool], owned: Collection[int] | None
+    current: AssignmentState, is_subscribed: Callable[[int], bool], owned: Collection[int] | None
 ) -> AssignmentState:
     """Revoke the partitions of topics that the member no longer subscribes to, at its epoch."""
-    unsubscribed = {n: e for n, e in standing.assigned.items() if not is_subscribed(n)}
+    unsubscribed = {n: e for n, e in current.assigned.items() if not is_subscribed(n)}
     if not unsubscribed:
-        return standing
-    assigned = {n: e for n, e in standing.assigned.items() if n not in unsubscribed}
-    pending = {**standing.pending_revocation, **unsubscribed}
+        return current
+    assigned = {n: e for n, e in current.assigned.items() if n not in unsubscribed}
+    pending = {**current.pending_revocation, **unsubscribed}
     if _owns_any(owned, pending):
         return AssignmentState(
-            standing.member_epoch,
-            standing.member_epoch,
+            current.member_epoch,
+            current.member_epoch,
             MemberState.UNREVOKED_PARTITIONS,
             assigned,
             pending,
         )
     return AssignmentState(
-        standing.member_epoch,
-        standing.member_epoch,
-        standing.state,
+        current.member_epoch,
+        current.member_epoch,
+        current.state,
         assigned,
-        standing.pending_revocation,
+        current.pending_revocation,
     )
 
 
 def _move_towards(
-    standing: AssignmentState,
+    current: AssignmentState,
     epoch: int,
     target: Collection[int],
     target_epoch: int,
@@ -126,11 +126,11 @@ def _move_towards(
     owned: Collection[int] | None,
 ) -> AssignmentState:
     wanted = {number for number in target if is_subscribed(number)}
-    kept = {n: e for n, e in standing.assigned.items() if n in wanted}
-    revoked = {n: e for n, e in standing.assigned.items() if n not in wanted}
+    kept = {n: e for n, e in current.assigned.items() if n in wanted}
+    revoked = {n: e for n, e in current.assigned.items() if n not in wanted}
     if revoked and _owns_any(owned, revoked):
         return AssignmentState(
-            epoch, standing.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked
+            epoch, current.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked
         )
     # Partitions pending revocation by this member have no other owner: assign them again instead
     # of waiting for a release by another member that never comes (KAFKA-19449).
@@ -138,9 +138,9 @@ def _move_towards(
     for number in wanted:
         if number in kept:
             continue
-        if is_free(number) or number in standing.pending_revocation:
+        if is_free(number) or number in current.pending_revocation:
             kept[number] = target_epoch
         else:
             unreleased = True
     state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
-    return AssignmentState(target_epoch, standing.member_epoch, state, kept, {})
+    return AssignmentState(target_epoch, current.member_epoch, state, kept, {})

@@ -91,9 +91,9 @@ def begin_description(
         assignment_epoch=group.target_epoch,
         assignor_name=compute_selected_assignor(shard, group),
     )
-    standings = [_get_standing(member) for member in group.members()]
+    states = [_take_state(member) for member in group.members()]
     image, numbers = shard.image, group.numbers
-    return described, (_describe_member(image, numbers, standing) for standing in standings)
+    return described, (_describe_member(image, numbers, state) for state in states)
 
 
 def compute_failed_description(
@@ -115,7 +115,7 @@ class _MemberState(NamedTuple):
     target: Sequence[int] | None
 
 
-def _get_standing(member: Member) -> _MemberState:
+def _take_state(member: Member) -> _MemberState:
     return _MemberState(
         member.member_id,
         member.member_epoch,

@@ -39,6 +39,8 @@ PAUSE_MS: Final = 5
 """The pause between two slices of the coordinator's own walks."""
 STALL_RETRY_MS: Final = 5
 """How long a writer waits before it retries a store that stalls."""
+REFUSED_RETRY_MS: Final = 1_000
+"""How long the coordinator waits before it repeats a command of its own that was refused."""
 
 log = structlog.get_logger()
 

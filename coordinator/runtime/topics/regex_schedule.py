@@ -24,7 +24,7 @@ from coordinator.core.subscriptions.regex_resolution import InstallRegexes
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.authorizer import AllowAll, Authorizer, Operation, ResourceType
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
-from coordinator.runtime.loop.slices import Steps
+from coordinator.runtime.loop.slices import REFUSED_RETRY_MS, Steps
 from coordinator.runtime.topics.regex_matches import SLICE_TOPICS, MatchingLane, RegexMatches, Slice
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -33,8 +33,6 @@ from model.ids import GroupId, MemberId, TopicName
 from model.topics import TopicImage
 
 log = structlog.get_logger()
-
-RETRY_MS = 1_000
 
 LONGEST_INTERVAL_MS = 10_000
 """The longest minimum interval between two resolutions of a group: Kafka's."""
@@ -258,8 +256,8 @@ class Regexes:
         if self._is_stopped:
             return
         if isinstance(found, BaseException):
-            log.error("resolving_patterns_failed", group_id=group_id, cause=repr(found))
-            self._look_later(group_id, known, RETRY_MS)
+            log.error("regex_resolution_failed", group_id=group_id, cause=repr(found))
+            self._look_later(group_id, known, REFUSED_RETRY_MS)
             return
         self._install(found, partial(self._installed, group_id, known))
         if known.is_due:
@@ -270,7 +268,7 @@ class Regexes:
 
     def _installed(self, group_id: GroupId, known: _Group, answer: Answer) -> None:
         if isinstance(answer, GroupError):
-            self._scheduler.call_later_ms(RETRY_MS, lambda: self.request(group_id))
+            self._scheduler.call_later_ms(REFUSED_RETRY_MS, lambda: self.request(group_id))
 
     # ----------------------------------------------------------------------------------- groups
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from coordinator.core.offsets.deleted_topics import is_of_deleted_topic
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.loop.slices import STALL_RETRY_MS, Paced, Slices
+from coordinator.runtime.loop.slices import REFUSED_RETRY_MS, STALL_RETRY_MS, Paced, Slices
 from coordinator.runtime.offsets.offset_reads import StoredOffset, decode_stored_offsets
 from model.caller import INTERNAL
 from model.commands.command import Command
@@ -33,7 +33,6 @@ from storage.codec.record_codec import encode_key
 from storage.log_store import LatestEntry, LogStore
 
 SLICE = 300
-RETRY_MS = 1_000
 _OFFSET_KEYS = b"\x00\x01"
 
 
@@ -239,7 +238,7 @@ class TopicDeletion:
 
     def _look_again(self, deletion: _Deletion) -> Paced[None]:
         """Walk over the held offsets again, when the open transaction of a key may have ended."""
-        yield RETRY_MS
+        yield REFUSED_RETRY_MS
         held, deletion.held = deletion.held, []
         yield from self._delete(_Walk([deletion], iter(held)))
 
@@ -250,6 +249,6 @@ class TopicDeletion:
             self._running.discard(deletion.topic_id)
 
     def _retry(self, deletion: _Deletion) -> Paced[None]:
-        yield RETRY_MS
+        yield REFUSED_RETRY_MS
         self._running.discard(deletion.topic_id)
         self.begin()

@@ -7,14 +7,13 @@ from functools import partial
 from itertools import islice
 
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.loop.slices import Paced, Slices
+from coordinator.runtime.loop.slices import REFUSED_RETRY_MS, Paced, Slices
 from model.caller import INTERNAL
 from model.commands.command import Command
 from model.commands.consumer import RefreshTopics
 from model.errors import GroupError
 from model.ids import GroupId
 
-RETRY_MS = 1_000
 SLICE = 100
 """Groups refreshed per event-loop iteration."""
 
@@ -43,5 +42,5 @@ class TopicRefresh:
             self._slices.run(self._refresh_later(group_id))
 
     def _refresh_later(self, group_id: GroupId) -> Paced[None]:
-        yield RETRY_MS
+        yield REFUSED_RETRY_MS
         yield from self._refresh((group_id,))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from coordinator.runtime.loop.slices import REFUSED_RETRY_MS
 from coordinator.runtime.offsets import offset_reads
 from coordinator.runtime.offsets.offset_reads import StoredOffset, read_highest_offsets
 from coordinator.runtime.topics import topic_deletion
-from coordinator.runtime.topics.topic_deletion import RETRY_MS, TopicDeletion
+from coordinator.runtime.topics.topic_deletion import TopicDeletion
 from model.caller import INTERNAL
 from model.commands.command import Command
 from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
@@ -319,7 +320,7 @@ def mark(server: VirtualServer, producer: int, *, committed: bool) -> None:
     where = server.runtime.partition_of(GroupId("g"))
     marker = WriteTxnMarkers(CALLER, where, ProducerId(producer), 0, 0, committed=committed)
     assert error_name(server.ask(marker)) == "NONE"
-    server.advance(2 * RETRY_MS)
+    server.advance(2 * REFUSED_RETRY_MS)
 
 
 def delete_and_create(server: VirtualServer, monkeypatch: pytest.MonkeyPatch, *new: int) -> None:
@@ -335,7 +336,7 @@ def delete_and_create(server: VirtualServer, monkeypatch: pytest.MonkeyPatch, *n
                 server.ask(server.commit_command("g", "", None, "foo", {0: 9}))
         server.crash()
     server.start()
-    server.advance(2 * RETRY_MS)
+    server.advance(2 * REFUSED_RETRY_MS)
 
 
 def deletion_marks(server: VirtualServer) -> int:
@@ -352,7 +353,7 @@ def test_the_tombstone_of_an_old_offset_waits_for_a_transaction_of_the_new_topic
     delete_and_create(server, monkeypatch, 2)
     assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (-1, 1)
     server.restart()
-    server.advance(2 * RETRY_MS)
+    server.advance(2 * REFUSED_RETRY_MS)
     assert (server.fetch("g", "foo", 0), deletion_marks(server)) == (-1, 1)
     mark(server, 2, committed=committed)
     assert stored(server) == ({("g", "foo", 0): 9} if committed else {})
