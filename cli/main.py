@@ -19,6 +19,7 @@ from cli.admin import (
 )
 from cli.demo.demo_command import demo
 from cli.errors import CommandError
+from cli.load.load_command import load
 from cli.log.app import log_app
 from cli.options import SETTINGS_CONTEXT, OutputOption
 from cli.output import Format, print_note
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
 app.command()(demo)
+app.command()(load)
 app.add_typer(topic_commands.app, name="topic")
 app.add_typer(group_commands.app, name="group")
 app.add_typer(migrate_commands.app, name="migrate")

@@ -1,0 +1,1 @@
+"""`muster load`: load tests of a server of the Kafka protocol, or of Muster's sessions."""

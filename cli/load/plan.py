@@ -1,0 +1,136 @@
+"""What a load test does, and which part of it each process does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from cli.load.security import Security
+
+
+class Workload(StrEnum):
+    """What the requests of the load are."""
+
+    HEARTBEATS = "heartbeats"
+    COMMITS = "commits"
+    IDLE = "idle"
+
+
+class GroupProtocol(StrEnum):
+    """How members belong to their groups."""
+
+    CONSUMER = "consumer"
+    CLASSIC = "classic"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A load test.
+
+    ``members`` are of all groups together; 0 for commits of groups without members.
+    ``partitions`` are the topic's. ``rate`` is in requests a second, 0 for as fast as answers
+    come; ``churn`` in members a second that leave and are replaced.
+    """
+
+    # More than 15 attributes: they are the command's options.
+    address: str
+    protocol: GroupProtocol
+    workload: Workload
+    topic: str
+    partitions: int
+    groups: int
+    members: int
+    connections: int
+    in_flight: int
+    commit_partitions: int
+    churn: float
+    rate: float
+    ramp_s: float
+    duration_s: float
+    timeout_s: float
+    processes: int
+    security: Security
+
+    def dump(self) -> dict[str, Any]:
+        """The plan as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def load(cls, content: dict[str, Any]) -> Plan:
+        """The plan of which ``dump`` made the JSON."""
+        return cls(
+            **{
+                **content,
+                "protocol": GroupProtocol(content["protocol"]),
+                "workload": Workload(content["workload"]),
+                "security": Security(**content["security"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShare:
+    """A group, the coordinator that serves it (HOST:PORT), and the number of its members."""
+
+    group_id: str
+    address: str
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one process does of a plan; a group belongs to one process."""
+
+    topic_id: str
+    groups: tuple[GroupShare, ...]
+    connections: int
+    rate: float
+    churn: float
+
+    def dump(self) -> dict[str, Any]:
+        """The share as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def load(cls, content: dict[str, Any]) -> Share:
+        """The share of which ``dump`` made the JSON."""
+        groups = tuple(GroupShare(**group) for group in content["groups"])
+        return cls(**{**content, "groups": groups})
+
+
+def count_processes(plan: Plan) -> int:
+    """How many processes a plan can use: each has a group and a connection at least."""
+    return max(1, min(plan.processes, plan.groups, plan.connections))
+
+
+def compute_shares(
+    plan: Plan, topic_id: str, group_ids: Sequence[str], addresses: Sequence[str]
+) -> list[Share]:
+    """Share a plan out: groups in turn, the rest in proportion to members, or else groups."""
+    each, rest = divmod(plan.members, plan.groups)
+    groups = [
+        GroupShare(group_id, address, each + (index < rest))
+        for index, (group_id, address) in enumerate(zip(group_ids, addresses, strict=True))
+    ]
+    count = count_processes(plan)
+    parts = [tuple(groups[index::count]) for index in range(count)]
+    weights = [sum(group.members for group in part) or len(part) for part in parts]
+    total = sum(weights)
+    shares = [
+        Share(
+            topic_id,
+            part,
+            plan.connections // count + (index < plan.connections % count),
+            plan.rate * weight / total,
+            plan.churn * weight / total,
+        )
+        for index, (part, weight) in enumerate(zip(parts, weights, strict=True))
+    ]
+    # Every coordinator that a process asks needs a connection.
+    return [
+        replace(share, connections=max(share.connections, len({g.address for g in share.groups})))
+        for share in shares
+    ]

@@ -1,0 +1,177 @@
+"""Runs a load test: prepares the server, leads the processes, shows and returns the figures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from cli.errors import CommandError, ExitCode
+from cli.load.cluster import Ground, delete_groups, prepare
+from cli.load.figures import Figures
+from cli.load.plan import GroupProtocol, Plan, compute_shares
+from cli.load.view import View
+from cli.load.workers import Workers
+
+_NS: Final = 1_000_000_000
+_HEAD_START_NS: Final = 300_000_000
+"""From the order to begin until the beginning: every process has read the order by then."""
+_SECOND_S: Final = 1.0
+_LEAVE_S: Final = 15.0
+_SETTLE_S: Final = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The plan as it was run, the figures of its measured seconds, and whether it was cut."""
+
+    plan: Plan
+    figures: Figures
+    seconds: float
+    processes: int
+    is_interrupted: bool
+
+
+def run_load(plan: Plan, partitions: int | None, *, is_quiet: bool) -> Result:
+    """Run a load test; ``partitions`` is the number asked for. Raises ``CommandError``."""
+    return asyncio.run(_Test(plan, View(is_quiet=is_quiet)).run(partitions))
+
+
+class _Test:
+    def __init__(self, plan: Plan, view: View) -> None:
+        self._plan = plan
+        self._view = view
+        self._total = Figures()
+        self._interrupts = 0
+        self._interrupted = asyncio.Event()
+        self._workers: Workers | None = None
+        self._seconds = 0.0
+        self._count = 0
+
+    async def run(self, partitions: int | None) -> Result:
+        """Everything; the members have left when it returns."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._interrupt)
+        run_id = os.urandom(4).hex()
+        group_ids = [f"muster-load-{run_id}-{index}" for index in range(self._plan.groups)]
+        ground = await self._until_interrupted(self._prepare(partitions, group_ids))
+        self._plan = replace(self._plan, partitions=ground.partitions)
+        check_partitions(self._plan)
+        shares = compute_shares(self._plan, ground.topic_id.hex(), group_ids, ground.coordinators)
+        self._count = len(shares)
+        workers = self._workers = Workers(self._plan, shares)
+        self._view.start()
+        try:
+            await workers.start()
+            await self._gather(workers)
+            if workers.are_ready and not self._interrupts:
+                await self._measure(workers)
+        finally:
+            workers.stop()
+            within_s = 0.0 if self._interrupts > 1 else self._plan.timeout_s + _LEAVE_S
+            await workers.end(within_s)
+            self._total.merge(workers.take())
+            self._view.stop()
+        if self._plan.protocol is not GroupProtocol.SESSION:
+            await delete_groups(self._plan, group_ids, ground.coordinators)
+        if workers.failures and not self._total.answered:
+            raise CommandError("\n".join(dict.fromkeys(workers.failures)), ExitCode.UNREACHABLE)
+        return Result(self._plan, self._total, self._seconds, self._count, bool(self._interrupts))
+
+    def _interrupt(self) -> None:
+        self._interrupts += 1
+        self._interrupted.set()
+        if self._workers is not None:
+            self._workers.stop()
+            self._workers.changed.set()
+
+    async def _until_interrupted(self, work: Coroutine[Any, Any, Ground]) -> Ground:
+        task = asyncio.create_task(work)
+        waiting = asyncio.create_task(self._interrupted.wait())
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            raise CommandError("interrupted before the test began", ExitCode.INTERRUPTED)
+        return task.result()
+
+    async def _prepare(self, partitions: int | None, group_ids: Sequence[str]) -> Ground:
+        if self._plan.protocol is GroupProtocol.SESSION:
+            from cli.load.session_ground import prepare_sessions
+
+            return await prepare_sessions(self._plan, partitions)
+        return await prepare(self._plan, partitions, group_ids)
+
+    async def _gather(self, workers: Workers) -> None:
+        """Wait until all members have joined. Raises ``CommandError`` if they do not in time."""
+        began = time.monotonic()
+        said_at = began
+        while not (workers.are_ready or workers.failures or workers.are_done or self._interrupts):
+            now = time.monotonic()
+            if now - began > max(_SETTLE_S, self._plan.timeout_s):
+                self._total.merge(workers.take())
+                errors = ", ".join(self._total.errors) or "no errors"
+                raise CommandError(
+                    f"{workers.joined} of {self._plan.members} members joined, and the groups are "
+                    f"not complete after {now - began:.0f} s ({errors}): use fewer --members"
+                )
+            if now - said_at >= _SECOND_S:
+                said_at = now
+                self._view.say(f"{workers.joined} of {self._plan.members} members have joined")
+            await self._wait_for_change(workers, _SECOND_S / 4)
+        joined = workers.take()
+        self._total.merge(joined)
+        if workers.are_ready and self._plan.members:
+            self._view.say(
+                f"{self._plan.members} members of {self._plan.groups} groups have joined and "
+                f"own {self._plan.partitions} partitions each group, after "
+                f"{time.monotonic() - began:.1f} s"
+            )
+
+    async def _measure(self, workers: Workers) -> None:
+        """Send the load, and show its figures each second."""
+        joining, self._total = self._total, Figures(errors=self._total.errors)
+        if not self._plan.churn:
+            # Else the joins of the beginning, when all come at once, are not those that count.
+            self._total.convergence = joining.convergence
+        ramp_ns, plan = int(self._plan.ramp_s * _NS), self._plan
+        start_ns = time.monotonic_ns() + _HEAD_START_NS
+        begin_ns = start_ns + ramp_ns
+        end_ns = begin_ns + int(plan.duration_s * _NS)
+        workers.go(start_ns, end_ns)
+        shown_ns, limit_ns = begin_ns, end_ns + int((plan.timeout_s + _LEAVE_S) * _NS)
+        while not (workers.are_done or self._interrupts) and time.monotonic_ns() < limit_ns:
+            await self._wait_for_change(workers, _SECOND_S / 20)
+            now_ns = time.monotonic_ns()
+            if now_ns - shown_ns >= _SECOND_S * _NS:
+                seconds = (min(now_ns, end_ns) - min(shown_ns, end_ns)) / _NS
+                recent = workers.take()
+                self._total.merge(recent)
+                if seconds > 0:
+                    self._view.show(f"{(now_ns - begin_ns) / _NS:.0f} s", recent, seconds)
+                shown_ns = now_ns
+        self._seconds = max(0.0, (min(time.monotonic_ns(), end_ns) - begin_ns) / _NS)
+
+    async def _wait_for_change(self, workers: Workers, within_s: float) -> None:
+        workers.changed.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await workers.changed.wait()
+
+
+def check_partitions(plan: Plan) -> None:
+    """Raise ``CommandError`` if a commit has more partitions than the topic."""
+    if plan.commit_partitions > plan.partitions:
+        raise CommandError(
+            f"topic {plan.topic} has {plan.partitions} partitions, "
+            f"fewer than --commit-partitions {plan.commit_partitions}",
+            ExitCode.USAGE,
+        )

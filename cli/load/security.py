@@ -1,0 +1,126 @@
+"""How connections to a Kafka listener are secured: TLS and SASL, from options or a file."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cli.load.sasl import MECHANISMS
+from cli.settings.properties import PropertiesError, parse_properties
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_JAAS: Final = re.compile(r"""(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
+_STORES: Final = (
+    ("ssl.truststore.location", "ssl.truststore.type"),
+    ("ssl.keystore.location", "ssl.keystore.type"),
+)
+
+
+class SecurityError(ValueError):
+    """Security that cannot be used as given; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """TLS if ``tls``, SASL if there is a ``mechanism``; paths are of PEM files."""
+
+    tls: bool = False
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    key_password: str = ""
+    checks_name: bool = True
+    mechanism: str = ""
+    username: str = ""
+    password: str = ""
+
+    def check(self) -> None:
+        """Raise ``SecurityError`` for what does not fit together."""
+        if self.mechanism and self.mechanism not in MECHANISMS:
+            raise SecurityError(
+                f"SASL mechanism {self.mechanism} is not one of {', '.join(MECHANISMS)}"
+            )
+        if self.mechanism and not (self.username and self.password):
+            raise SecurityError(f"{self.mechanism} needs a user name and a password")
+        if self.username and not self.mechanism:
+            raise SecurityError("a user name without a SASL mechanism: add --sasl-mechanism")
+        if self.key and not self.certificate:
+            raise SecurityError("a TLS key without its certificate: add --tls-cert")
+        if not self.tls and (self.ca or self.certificate):
+            raise SecurityError("TLS files without TLS: add --tls")
+        self.make_context()
+
+    def make_context(self) -> ssl.SSLContext | None:
+        """The TLS context of a client; ``None`` without TLS. Raises ``SecurityError``."""
+        if not self.tls:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca or None)
+        except OSError as error:
+            raise SecurityError(f"cannot use {self.ca} as TLS certificates: {error}") from error
+        context.check_hostname = self.checks_name
+        try:
+            if self.certificate:
+                password = self.key_password or _refuse_to_ask
+                context.load_cert_chain(self.certificate, self.key or None, password)
+        except (OSError, SecurityError) as error:
+            raise SecurityError(
+                f"cannot use the TLS certificate {self.certificate}: {error}"
+            ) from error
+        return context
+
+
+def _refuse_to_ask() -> str:
+    raise SecurityError("its key has a password: give ssl.key.password in --command-config")
+
+
+def read_client_properties(path: Path) -> Security:
+    """Read a client's ``.properties`` file in Kafka's names. Raises ``SecurityError``."""
+    try:
+        found = parse_properties(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, PropertiesError) as error:
+        raise SecurityError(f"cannot read {path}: {error}") from error
+    try:
+        return compute_security({each.key: each.value for each in found})
+    except SecurityError as error:
+        raise SecurityError(f"{path}: {error}") from error
+
+
+def compute_security(given: Mapping[str, str]) -> Security:
+    """The security of a client with these properties; other properties are ignored, as by Kafka.
+
+    The defaults are Kafka's: no TLS, and GSSAPI, which is refused, for SASL.
+    """
+    protocol = given.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise SecurityError(f"security.protocol {protocol} is not one of {', '.join(_PROTOCOLS)}")
+    for location, kind in _STORES:
+        if given.get(location) and given.get(kind, "JKS").upper() != "PEM":
+            raise SecurityError(
+                f"{location} must be a PEM file, with {kind}=PEM: convert it with keytool"
+            )
+    mechanism = username = password = ""
+    if protocol.startswith("SASL"):
+        mechanism = given.get("sasl.mechanism", "GSSAPI")
+        login = {name: _unquote(text) for name, text in _JAAS.findall(
+            given.get("sasl.jaas.config", ""))}  # fmt: skip
+        username, password = login.get("username", ""), login.get("password", "")
+    is_tls = protocol.endswith("SSL")
+    return Security(
+        tls=is_tls,
+        ca=given.get("ssl.truststore.location", "") if is_tls else "",
+        certificate=given.get("ssl.keystore.location", "") if is_tls else "",
+        key_password=given.get("ssl.key.password", ""),
+        checks_name=given.get("ssl.endpoint.identification.algorithm", "https") != "",
+        mechanism=mechanism,
+        username=username,
+        password=password,
+    )
+
+
+def _unquote(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1])

@@ -1,0 +1,29 @@
+"""What a load test over gRPC needs before it begins: its topic."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cli.admin_client import connect
+from cli.errors import CommandError, ExitCode
+from cli.load.cluster import Ground
+from cli.load.plan import Plan
+
+
+async def prepare_sessions(plan: Plan, partitions: int | None) -> Ground:
+    """Create the topic if it lacks. Raises ``CommandError``."""
+    return await asyncio.to_thread(_prepare, plan, partitions)
+
+
+def _prepare(plan: Plan, partitions: int | None) -> Ground:
+    with connect(plan.address, plan.timeout_s) as client:
+        found = {topic.topic_name: topic for topic in client.list_topics()}.get(plan.topic)
+        if found is None:
+            found = client.create_topic(plan.topic, partitions or plan.partitions, False)
+        if partitions is not None and found.num_partitions != partitions:
+            raise CommandError(
+                f"topic {plan.topic} has {found.num_partitions} partitions, not {partitions}: "
+                "leave --partitions out, or name another --topic",
+                ExitCode.PRECONDITION,
+            )
+        return Ground(found.topic_id, found.num_partitions, (plan.address,) * plan.groups)
