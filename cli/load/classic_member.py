@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from cli.load.classic_assignment import (
@@ -17,7 +17,7 @@ from cli.load.classic_assignment import (
 from cli.load.group import Group
 from cli.load.lane import Lane
 from cli.load.link import Dialer, Link, RefusedError, name_failure
-from cli.load.member import Leave, Member, make_correlation_id
+from cli.load.member import Keeper, Leave, Member, make_correlation_id
 from cli.load.messages import (
     HEARTBEAT,
     JOIN_GROUP,
@@ -65,19 +65,18 @@ class ClassicMember(Member):
     The response to JoinGroup waits for the whole group, and holds up all others behind it.
     """
 
-    __slots__ = ("_correlation_id", "_crew", "_frame", "_is_joining", "_on_left", "_topic")
+    __slots__ = ("_correlation_id", "_crew", "_frame", "_is_joining", "_topic")
 
     def __init__(
         self,
         group: Group,
         lane: Lane,
         topic: tuple[str, bytes],
-        on_left: Callable[[], None],
+        keeper: Keeper,
         crew: ClassicCrew,
     ) -> None:
-        super().__init__(group, lane, "", _INTERVAL_NS)
+        super().__init__(group, lane, keeper, "", _INTERVAL_NS)
         self._topic = topic[0]
-        self._on_left = on_left
         self._crew = crew
         self._correlation_id = make_correlation_id()
         self._frame = b""
@@ -96,7 +95,7 @@ class ClassicMember(Member):
             LEAVE_GROUP, group_id=self.group.group_id, members=[{"member_id": self.member_id}]
         )
         frame = encode_frame(LEAVE_GROUP, self._correlation_id, request)
-        self.lane.add_control(Leave(frame, self._read_left, self._on_left))
+        self.lane.add_control(Leave(frame, self._read_left, partial(self.keeper.note_left, self)))
 
     def note_reconnected(self) -> None:
         """Nothing was lost: what a heartbeat says is said again by the next one."""

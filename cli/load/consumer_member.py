@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from cli.load.group import Group
 from cli.load.lane import Lane
-from cli.load.member import Leave, Member, make_correlation_id
+from cli.load.member import Keeper, Leave, Member, make_correlation_id
 from cli.load.messages import (
     CONSUMER_GROUP_HEARTBEAT,
     decode_answer,
@@ -38,17 +38,13 @@ class ConsumerMember(Member):
         "_has_acknowledged",
         "_is_full",
         "_must_acknowledge",
-        "_on_left",
         "_topic",
     )
 
-    def __init__(
-        self, group: Group, lane: Lane, topic: tuple[str, bytes], on_left: Callable[[], None]
-    ) -> None:
+    def __init__(self, group: Group, lane: Lane, topic: tuple[str, bytes], keeper: Keeper) -> None:
         member_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
-        super().__init__(group, lane, member_id, _FIRST_INTERVAL_NS)
+        super().__init__(group, lane, keeper, member_id, _FIRST_INTERVAL_NS)
         self._topic = topic
-        self._on_left = on_left
         self._correlation_id = make_correlation_id()
         self._frame = b""
         self._must_acknowledge = False
@@ -65,7 +61,7 @@ class ConsumerMember(Member):
         self.is_leaving = True
         self.group.remove(self.epoch, len(self.owned), self._must_acknowledge)
         frame = self._encode(member_epoch=_LEAVES)
-        self.lane.add_control(Leave(frame, self._read_left, self._on_left))
+        self.lane.add_control(Leave(frame, self._read_left, partial(self.keeper.note_left, self)))
 
     def note_reconnected(self) -> None:
         """Say everything again, as clients do: a response with partitions may be lost."""
@@ -92,7 +88,10 @@ class ConsumerMember(Member):
                 self._change(0, (), must_acknowledge=False)
                 self.lane.add_control(self)
             return code
-        self.interval_ns = response.heartbeat_interval * 1_000_000
+        interval_ns = response.heartbeat_interval * 1_000_000
+        is_sooner, self.interval_ns = interval_ns < self.interval_ns, interval_ns
+        if is_sooner:
+            self.keeper.note_interval(self)
         owned = self.owned
         if response.assignment is not None:
             rows = response.assignment.topic_partitions

@@ -60,7 +60,7 @@ class Meter(Protocol):
 
 
 class Lane(asyncio.Protocol):
-    """Sends the calls in turn, ``limit`` of them in flight; ``controls`` go first.
+    """Sends the calls in turn, ``limit`` of them in flight; ``controls`` go first, without limit.
 
     With a held rate a lane takes one request of the load at a time, so that the lanes share them.
     """
@@ -138,6 +138,10 @@ class Lane(asyncio.Protocol):
         if transport is not None:
             transport.close()
 
+    def has_in_flight(self, call: Call) -> bool:
+        """Whether the call waits for its response."""
+        return any(each is call for each, _, _ in self.in_flight)
+
     def add_control(self, call: Call) -> None:
         """Send a request before those of the load."""
         self.controls.append(call)
@@ -152,9 +156,12 @@ class Lane(asyncio.Protocol):
         frames: list[bytes] = []
         is_held = self._pace.is_held
         now_ns = monotonic_ns()
-        while len(in_flight) < limit:
+        while True:
             if self.controls:
+                # They do not wait for answers: a server may hold back that of a heartbeat.
                 call, intended_ns = self.controls.popleft(), CONTROL
+            elif len(in_flight) >= limit:
+                break
             else:
                 due_ns = self._take(now_ns)
                 if due_ns is None:

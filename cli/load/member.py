@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 from cli.load.group import Group
 from cli.load.lane import Call, Lane
@@ -18,17 +18,41 @@ def make_correlation_id() -> int:
     return next(_CORRELATION_IDS) & 0x7FFF_FFFF
 
 
+class Keeper(Protocol):
+    """What a member tells about itself."""
+
+    def note_left(self, member: Member) -> None:
+        """Its leave has been answered."""
+
+    def note_interval(self, member: Member) -> None:
+        """Its next heartbeat is due sooner than was known."""
+
+
 class Member(Call):
     """A member: its heartbeat is a call, and it is one of those that a lane sends in turn.
 
-    ``epoch`` is the member epoch or the generation, 0 while it is not a member. ``on_ready`` is
-    called when it has joined, ``on_lost`` when it is not a member any more without having left.
+    ``epoch`` is the member epoch or the generation, 0 while it is not a member. ``due_ns`` is when
+    its keeper sends a heartbeat, unless the load has sent one.
     """
 
-    __slots__ = ("epoch", "group", "interval_ns", "is_leaving", "lane", "member_id", "owned")
+    __slots__ = (
+        "due_ns",
+        "epoch",
+        "group",
+        "interval_ns",
+        "is_leaving",
+        "keeper",
+        "lane",
+        "member_id",
+        "owned",
+    )
 
-    def __init__(self, group: Group, lane: Lane, member_id: str, interval_ns: int) -> None:
+    def __init__(
+        self, group: Group, lane: Lane, keeper: Keeper, member_id: str, interval_ns: int
+    ) -> None:
         super().__init__()
+        self.keeper = keeper
+        self.due_ns = 0
         self.group = group
         self.lane = lane
         self.member_id = member_id

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic_ns
-from typing import Final
+from typing import Final, Protocol
 
 from cli.load.classic_member import ClassicCrew, ClassicMember
 from cli.load.commit_call import CommitCall
@@ -20,12 +21,19 @@ from cli.load.recorder import Recorder
 _RETRY_NS: Final = 100_000_000
 
 
+class Crew(ClassicCrew, Protocol):
+    """What the population needs of the process."""
+
+    def renew(self, lane: Lane, on_open: Callable[[], None]) -> None:
+        """Replace the lane's connection by a new one, and then call ``on_open``."""
+
+
 class Population:
     """Members of a share, spread over lanes. ``lanes`` are by coordinator."""
 
     def __init__(
         self, plan: Plan, share: Share, recorder: Recorder, lanes: dict[str, list[Lane]],
-        crew: ClassicCrew,
+        crew: Crew,
     ) -> None:  # fmt: skip
         self._plan = plan
         self._topic = (plan.topic, bytes.fromhex(share.topic_id))
@@ -35,6 +43,8 @@ class Population:
         self._due: list[tuple[int, int, Member]] = []
         self._commits: dict[Member, CommitCall] = {}
         self._commit_starts = 0
+        self._has_own_lanes = plan.members <= plan.connections
+        self._replacements: dict[Member, Member] = {}
         self._leaving = 0
         self.members: deque[Member] = deque()
         self.groups = [
@@ -70,17 +80,26 @@ class Population:
                 self.set_in_turn(member, is_in_turn=True)
 
     def churn(self) -> None:
-        """Let the oldest member leave, and a new one of the same group join on its connection."""
+        """Let the oldest member leave, and a new one of the same group join.
+
+        It joins on the same connection at once if many members share it. If not, it joins on a new
+        one when the old one has left, as a client that is restarted.
+        """
         if not self.members:
             return
         old = self.members.popleft()
-        self._let_go(old)
         new = self._make_member(old.group, old.lane)
+        if self._has_own_lanes:
+            self._replacements[old] = new
+            self._let_go(old)
+            return
+        self._let_go(old)
         self.members.append(new)
         self.join([new])
 
     def leave(self) -> None:
         """Let all members leave."""
+        self._replacements.clear()
         while self.members:
             self._let_go(self.members.popleft())
 
@@ -88,13 +107,13 @@ class Population:
         """Send the heartbeats without which sessions end, and joins that failed once more."""
         due = self._due
         while due and due[0][0] <= now_ns:
-            _, _, member = heapq.heappop(due)
-            if member.is_leaving:
+            due_ns, _, member = heapq.heappop(due)
+            if member.is_leaving or due_ns != member.due_ns:
                 continue
             interval_ns = member.interval_ns if member.epoch else _RETRY_NS
             next_ns = member.sent_ns + interval_ns
             if next_ns <= now_ns:
-                if self._is_able(member):
+                if self._is_able(member) and not member.lane.has_in_flight(member):
                     member.lane.add_control(member)
                 next_ns = now_ns + interval_ns
             self._watch(member, next_ns)
@@ -122,7 +141,12 @@ class Population:
         """Whether a heartbeat may be sent; a classic member joins in its own time."""
         return bool(member.epoch) or self._plan.protocol is GroupProtocol.CONSUMER
 
+    def note_interval(self, member: Member) -> None:
+        """Look at the member sooner."""
+        self._watch(member, member.sent_ns + member.interval_ns)
+
     def _watch(self, member: Member, due_ns: int) -> None:
+        member.due_ns = due_ns
         heapq.heappush(self._due, (due_ns, id(member), member))
 
     def _let_go(self, member: Member) -> None:
@@ -131,8 +155,13 @@ class Population:
         self._leaving += 1
         member.leave()
 
-    def _note_left(self) -> None:
+    def note_left(self, member: Member) -> None:
+        """A leave has been answered: where members have a connection each, the next one joins."""
         self._leaving -= 1
+        new = self._replacements.pop(member, None)
+        if new is not None:
+            self.members.append(new)
+            self._crew.renew(new.lane, partial(self.join, [new]))
 
     def _find_call(self, member: Member) -> Call | None:
         match self._plan.workload:
@@ -169,7 +198,6 @@ class Population:
         return lanes[self._next_lane[address] % len(lanes)]
 
     def _make_member(self, group: Group, lane: Lane) -> Member:
-        topic, on_left = self._topic, self._note_left
         if self._plan.protocol is GroupProtocol.CONSUMER:
-            return ConsumerMember(group, lane, topic, on_left)
-        return ClassicMember(group, lane, topic, on_left, self._crew)
+            return ConsumerMember(group, lane, self._topic, self)
+        return ClassicMember(group, lane, self._topic, self, self._crew)

@@ -22,6 +22,9 @@ _NS: Final = 1_000_000_000
 _HEAD_START_NS: Final = 300_000_000
 """From the order to begin until the beginning: every process has read the order by then."""
 _SECOND_S: Final = 1.0
+_REPORT_NS: Final = 150_000_000
+"""After the end of a second every process has said what it counted in it."""
+
 _LEAVE_S: Final = 15.0
 _SETTLE_S: Final = 180.0
 
@@ -78,8 +81,8 @@ class _Test:
             await workers.end(within_s)
             self._total.merge(workers.take())
             self._view.stop()
-        if self._plan.protocol is not GroupProtocol.SESSION:
-            await delete_groups(self._plan, group_ids, ground.coordinators)
+            if self._plan.protocol is not GroupProtocol.SESSION:
+                await delete_groups(self._plan, group_ids, ground.coordinators)
         if workers.failures and not self._total.answered:
             raise CommandError("\n".join(dict.fromkeys(workers.failures)), ExitCode.UNREACHABLE)
         return Result(self._plan, self._total, self._seconds, self._count, bool(self._interrupts))
@@ -123,7 +126,7 @@ class _Test:
                     f"{workers.joined} of {self._plan.members} members joined, and the groups are "
                     f"not complete after {now - began:.0f} s ({errors}): use fewer --members"
                 )
-            if now - said_at >= _SECOND_S:
+            if now - said_at >= _SECOND_S and self._plan.members:
                 said_at = now
                 self._view.say(f"{workers.joined} of {self._plan.members} members have joined")
             await self._wait_for_change(workers, _SECOND_S / 4)
@@ -150,15 +153,20 @@ class _Test:
         shown_ns, limit_ns = begin_ns, end_ns + int((plan.timeout_s + _LEAVE_S) * _NS)
         while not (workers.are_done or self._interrupts) and time.monotonic_ns() < limit_ns:
             await self._wait_for_change(workers, _SECOND_S / 20)
-            now_ns = time.monotonic_ns()
-            if now_ns - shown_ns >= _SECOND_S * _NS:
-                seconds = (min(now_ns, end_ns) - min(shown_ns, end_ns)) / _NS
-                recent = workers.take()
-                self._total.merge(recent)
-                if seconds > 0:
-                    self._view.show(f"{(now_ns - begin_ns) / _NS:.0f} s", recent, seconds)
-                shown_ns = now_ns
+            if time.monotonic_ns() - shown_ns >= _NS + _REPORT_NS:
+                self._show_second(workers.take(), shown_ns, begin_ns, end_ns)
+                shown_ns += _NS
+        if not self._interrupts:
+            self._show_second(workers.take(), shown_ns, begin_ns, end_ns)
         self._seconds = max(0.0, (min(time.monotonic_ns(), end_ns) - begin_ns) / _NS)
+
+    def _show_second(self, recent: Figures, from_ns: int, begin_ns: int, end_ns: int) -> None:
+        """Show the figures of a second, unless it is past the end."""
+        self._total.merge(recent)
+        until_ns = min(from_ns + _NS, end_ns)
+        if until_ns > from_ns:
+            moment = f"{(until_ns - begin_ns) / _NS:.0f} s"
+            self._view.show(moment, recent, (until_ns - from_ns) / _NS)
 
     async def _wait_for_change(self, workers: Workers, within_s: float) -> None:
         workers.changed.clear()

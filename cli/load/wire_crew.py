@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from time import monotonic_ns
 from typing import Any, Final
 
@@ -142,7 +142,14 @@ class WireCrew:
                 if not isinstance(call, Member):
                     lane.controls.append(call)
         if not self._is_over:
-            self._start(self._reconnect(lane))
+            note = partial(self._population.note_reconnected, lane)
+            self._start(self._reconnect(lane, note, first_s=_BACKOFF_S[0]))
+
+    def renew(self, lane: Lane, on_open: Callable[[], None]) -> None:
+        """Replace the lane's connection by a new one, and then call ``on_open``."""
+        lane.close()
+        lane.in_flight.clear()
+        self._start(self._reconnect(lane, on_open))
 
     def count_error(self, name: str) -> None:
         """Count an error."""
@@ -210,18 +217,19 @@ class WireCrew:
                 replaced += 1
             await asyncio.sleep(_UPKEEP_S)
 
-    async def _reconnect(self, lane: Lane) -> None:
-        attempt = 0
-        while not self._is_over:
-            await asyncio.sleep(_BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)])
-            attempt += 1
+    async def _reconnect(
+        self, lane: Lane, on_open: Callable[[], None], first_s: float = 0.0
+    ) -> None:
+        delays = chain((first_s,), _BACKOFF_S, repeat(_BACKOFF_S[-1]))
+        for delay_s in delays:
+            await asyncio.sleep(delay_s)
             try:
                 link = await self.dialer.open(lane.address)
             except (OSError, TimeoutError, RefusedError, MalformedAnswer) as error:
                 self._recorder.count_error(name_failure(error))
                 continue
             lane.attach(link.transport)
-            self._population.note_reconnected(lane)
+            on_open()
             return
 
     async def _drain(self) -> None:

@@ -23,7 +23,6 @@ from cli.load.plan import GroupProtocol, Plan, Share
 from cli.load.recorder import Recorder
 
 _NS: Final = 1_000_000_000
-_REPORT_S: Final = 1.0
 
 
 class Crew(Protocol):
@@ -65,6 +64,7 @@ class Worker:
         self._crew = make_crew(plan, share, self._recorder)
         self._go: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
         self._gathering: asyncio.Task[None] | None = None
+        self._report_ns = monotonic_ns()
 
     def obey(self, line: str) -> None:
         """Do what a line of the first process says."""
@@ -103,7 +103,8 @@ class Worker:
             self._say_figures()
             say({"say": "ready"})
             start_ns, end_ns = await self._go
-            self._recorder.open(start_ns + int(self._plan.ramp_s * _NS), end_ns)
+            self._report_ns = start_ns + int(self._plan.ramp_s * _NS)
+            self._recorder.open(self._report_ns, end_ns)
             await self._crew.run(start_ns, end_ns)
         except asyncio.CancelledError:
             pass
@@ -116,8 +117,10 @@ class Worker:
             say({"say": "done"})
 
     async def _report(self) -> None:
+        """Say the figures of every second; from the measured part on, of each of its seconds."""
         while True:
-            await asyncio.sleep(_REPORT_S)
+            self._report_ns += _NS
+            await asyncio.sleep(max(0, self._report_ns - monotonic_ns()) / _NS)
             self._say_figures()
 
     def _say_figures(self) -> None:

@@ -1,0 +1,161 @@
+"""`muster load` as a process, on a server that stalls, fails, dies, or wants a password."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.groups import CHECKOUT
+from tests.support.cli.fake_kafka import FakeKafka
+
+WITHIN_S = 60
+COMMITS = (
+    "--workload", "commits", "--members", "0", "--groups", "1", "--connections", "2",
+    "--ramp", "100ms", "--timeout", "3s", "--json", "--quiet",
+)  # fmt: skip
+
+
+def start(address: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "cli", "load", "--bootstrap-server", address]
+    return subprocess.Popen(
+        [*command, *COMMITS, *arguments],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": f"{CHECKOUT}:{CHECKOUT}/sdk"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As in a terminal: background processes of a shell ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def run(address: str, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    """The exit code, the result, and standard error."""
+    process = start(address, *arguments)
+    output, errors = process.communicate(timeout=WITHIN_S)
+    assert "Traceback" not in errors
+    return process.returncode, json.loads(output) if output else {}, errors
+
+
+def test_the_latency_of_a_held_rate_sees_a_stall_and_the_service_time_does_not() -> None:
+    # In 4 s at 200 a second, a stall of 1 s makes some 200 of 800 requests late.
+    with FakeKafka(stalls_at=300, stall_s=1.0) as server:
+        code, result, _ = run(server.address, "--rate", "200", "--duration", "4s")
+    assert code == 0
+    assert result["errors"] == {}
+    assert result["latency_ms"]["p99"] > 700
+    assert result["latency_ms"]["p90"] > 300
+    # Two requests, one of each connection, were in flight.
+    assert result["service_ms"]["p99"] < 300
+    assert result["service_ms"]["max"] > 700
+    assert result["requests"] == pytest.approx(800, abs=10)
+
+
+def test_without_a_rate_there_is_nothing_to_correct() -> None:
+    with FakeKafka() as server:
+        code, result, _ = run(server.address, "--duration", "500ms")
+        commits = server.commits
+    assert code == 0
+    assert result["latency_ms"] == result["service_ms"]
+    assert 0 < result["requests"] <= commits
+
+
+def test_expectations_that_fail_are_a_line_each_and_the_exit_code() -> None:
+    with FakeKafka(commit_error=16) as server:
+        code, result, errors = run(
+            server.address, "--duration", "500ms", "--rate", "100",
+            "--expect", "errors<1", "--expect", "p99<10s", "--expect", "rate>1",
+        )  # fmt: skip
+    assert code == 1
+    assert list(result["errors"]) == ["NOT_COORDINATOR"]
+    lines = errors.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("muster: expected errors<1, but errors is ")
+    assert lines[1] == "muster: expected rate>1, but rate is 0"
+    assert result["failed_expectations"] == [line.removeprefix("muster: ") for line in lines]
+
+
+def test_a_server_that_dies_is_an_error_figure() -> None:
+    with FakeKafka(closes_at=50) as server:
+        code, result, _ = run(server.address, "--rate", "100", "--duration", "1s")
+    assert code == 0
+    assert result["errors"]["CONNECTION_LOST"] >= 1
+    assert result["errors"]["CONNECTION_REFUSED"] >= 1
+    # What was due is counted, with the time for which nobody could send it.
+    assert 40 < result["errors"]["NOT_SENT"] < 80
+    assert result["latency_ms"]["p99"] > 1000
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    code, _, errors = run(address)
+    assert code == 5
+    assert errors.startswith(f"muster: cannot reach {address}: ")
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_server_that_says_nothing_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        code, _, errors = run(address, "--timeout", "500ms")
+    assert code == 5
+    assert errors == f"muster: cannot reach {address}: no answer in time\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_test_prints_the_figures_so_far(number: signal.Signals) -> None:
+    with FakeKafka() as server:
+        process = start(server.address, "--rate", "100", "--duration", "100s")
+        while server.commits < 50:
+            assert process.poll() is None
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    result = json.loads(output)
+    assert result["interrupted"]
+    assert 0 < result["requests"] < 1000
+    assert 0 < result["seconds"] < 50
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_sasl(mechanism: str, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+        'sasl.jaas.config=a.LoginModule required username="alice" password="secret";\n'
+    )
+    options = ("--sasl-mechanism", mechanism, "--sasl-username", "alice")
+    ways: Sequence[tuple[str, ...]] = (
+        (*options, "--sasl-password", "secret"),
+        ("--command-config", str(config)),
+    )
+    with FakeKafka(passwords={"alice": "secret"}) as server:
+        for way in ways:
+            code, result, _ = run(server.address, "--duration", "200ms", "--rate", "50", *way)
+            assert code == 0
+            assert result["requests"] > 0
+            assert "secret" not in json.dumps(result)
+        code, _, errors = run(server.address, *options, "--sasl-password", "wrong")
+    assert code == 1
+    assert errors == (f"muster: {server.address}: the server refuses user alice: wrong password\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--expect", "p99<20"), ("--rate", "-1"), ("--sasl-username", "u"), ("--tls-cert", "c")],
+)
+def test_wrong_arguments_are_a_matter_of_usage(arguments: tuple[str, ...]) -> None:
+    code, _, errors = run("127.0.0.1:1", *arguments)
+    assert code == 2
+    assert errors

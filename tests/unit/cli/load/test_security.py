@@ -1,0 +1,63 @@
+"""A client's properties in Kafka's names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.load.security import Security, SecurityError, compute_security, read_client_properties
+
+
+def test_a_file_of_kafka_clients(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_SSL\n"
+        "sasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
+        '  username="alice" password="it\'s \\\\"secret\\\\"";\n'
+        "ssl.truststore.type=PEM\n"
+        "ssl.truststore.location=/etc/ca.pem\n"
+        "ssl.endpoint.identification.algorithm=\n"
+        "client.id=ignored\n"
+    )
+    assert read_client_properties(file) == Security(
+        tls=True,
+        ca="/etc/ca.pem",
+        checks_name=False,
+        mechanism="SCRAM-SHA-512",
+        username="alice",
+        password='it\'s "secret"',
+    )
+
+
+def test_the_default_is_no_security() -> None:
+    assert compute_security({"ssl.truststore.location": ""}) == Security()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"security.protocol": "TLS"}, "is not one of PLAINTEXT"),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.location": "ca.jks"},
+            "must be a PEM file, with ssl.truststore.type=PEM",
+        ),
+        ({"security.protocol": "SASL_PLAINTEXT"}, "SASL mechanism GSSAPI is not one of"),
+        (
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+            "PLAIN needs a user name and a password",
+        ),
+        (
+            {
+                "security.protocol": "SSL",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": "/nowhere.pem",
+            },
+            "cannot use /nowhere.pem",
+        ),
+    ],
+)
+def test_what_cannot_be_used_says_what_to_change(given: dict[str, str], says: str) -> None:
+    with pytest.raises(SecurityError, match=says):
+        compute_security(given).check()
