@@ -129,8 +129,16 @@ def compute_shares(
         )
         for index, (part, weight) in enumerate(zip(parts, weights, strict=True))
     ]
-    # Every coordinator that a process asks needs a connection.
-    return [
-        replace(share, connections=max(share.connections, len({g.address for g in share.groups})))
-        for share in shares
-    ]
+    return [replace(share, connections=_compute_connections(plan, share)) for share in shares]
+
+
+def _compute_connections(plan: Plan, share: Share) -> int:
+    """The connections that a process opens: one to each of its coordinators at least.
+
+    Heartbeats of two members share a connection: a server may hold back those of a single one
+    until there is a change for it, and that would be measured.
+    """
+    most = share.connections
+    if plan.workload is Workload.HEARTBEATS:
+        most = min(most, sum(group.members for group in share.groups) // 2)
+    return max(most, len({group.address for group in share.groups}))

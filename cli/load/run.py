@@ -68,6 +68,10 @@ class _Test:
         check_partitions(self._plan)
         shares = compute_shares(self._plan, ground.topic_id.hex(), group_ids, ground.coordinators)
         self._count = len(shares)
+        connections = sum(share.connections for share in shares)
+        if connections != self._plan.connections:
+            self._view.say(f"{connections} connections are used, see docs/load.md")
+            self._plan = replace(self._plan, connections=connections)
         workers = self._workers = Workers(self._plan, shares)
         self._view.start()
         try:

@@ -43,7 +43,10 @@ def test_all_is_shared_out_and_a_group_belongs_to_one_process() -> None:
     assert len(shares) == 3
     assert sorted(g.group_id for share in shares for g in share.groups) == GROUPS
     assert sum(g.members for share in shares for g in share.groups) == 13
-    assert sum(share.connections for share in shares) == 7
+    # Of 5, 5 and 3 members: the heartbeats of two share a connection.
+    assert [share.connections for share in shares] == [2, 2, 1]
+    commits = share_out(replace(PLAN, workload=Workload.COMMITS))
+    assert [share.connections for share in commits] == [3, 2, 2]
     assert sum(share.rate for share in shares) == pytest.approx(1300)
     assert sum(share.churn for share in shares) == pytest.approx(1.3)
 
