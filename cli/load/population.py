@@ -51,9 +51,9 @@ class Population:
             Group(group.group_id, plan.partitions, recorder.record_convergence)
             for group in share.groups
         ]
+        if not plan.members:
+            self._add_bare_commits(share.groups)
         for shared, group in zip(share.groups, self.groups, strict=True):
-            if not plan.members:
-                self._add_bare_commits(shared)
             for _ in range(shared.members):
                 self.members.append(self._make_member(group, self._pick_lane(shared.address)))
 
@@ -183,14 +183,21 @@ class Population:
             member.group.group_id, member, self._plan.topic, range(start, start + count)
         )
 
-    def _add_bare_commits(self, shared: GroupShare) -> None:
-        """Commits of a group without members: every lane of its coordinator commits for it."""
+    def _add_bare_commits(self, groups: Sequence[GroupShare]) -> None:
+        """Commits of groups without members, which share the lanes of their coordinators."""
         count = self._plan.commit_partitions
-        for lane in self._lanes[shared.address]:
-            for start in range(0, self._plan.partitions - count + 1, count):
-                lane.calls.append(
-                    CommitCall(shared.group_id, None, self._plan.topic, range(start, start + count))
-                )
+        for address, lanes in self._lanes.items():
+            mine = [group.group_id for group in groups if group.address == address]
+            for index in range(max(len(lanes), len(mine))):
+                lanes[index % len(lanes)].calls += [
+                    CommitCall(
+                        mine[index % len(mine)],
+                        None,
+                        self._plan.topic,
+                        range(start, start + count),
+                    )
+                    for start in range(0, self._plan.partitions - count + 1, count)
+                ]
 
     def _pick_lane(self, address: str) -> Lane:
         lanes = self._lanes[address]

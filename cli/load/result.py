@@ -39,6 +39,7 @@ def compute_content(result: Result, failed: Sequence[str]) -> dict[str, Any]:
         "_version": ENVELOPE_VERSION,
         "plan": {**plan, "processes": result.processes},
         "interrupted": result.is_interrupted,
+        "joining_errors": result.joining_errors,
         **compute_report(result.figures, result.seconds),
         "failed_expectations": list(failed),
     }

@@ -15,7 +15,7 @@ from cli.errors import CommandError, ExitCode
 from cli.load.cluster import Ground, delete_groups, prepare
 from cli.load.figures import Figures
 from cli.load.plan import GroupProtocol, Plan, compute_shares
-from cli.load.view import View
+from cli.load.view import View, format_errors
 from cli.load.workers import Workers
 
 _NS: Final = 1_000_000_000
@@ -31,10 +31,14 @@ _SETTLE_S: Final = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The plan as it was run, the figures of its measured seconds, and whether it was cut."""
+    """The plan as it was run, its figures, and whether it was cut.
+
+    ``joining_errors`` are those from before all members had joined.
+    """
 
     plan: Plan
     figures: Figures
+    joining_errors: dict[str, int]
     seconds: float
     processes: int
     is_interrupted: bool
@@ -50,6 +54,7 @@ class _Test:
         self._plan = plan
         self._view = view
         self._total = Figures()
+        self._joining = Figures()
         self._interrupts = 0
         self._interrupted = asyncio.Event()
         self._workers: Workers | None = None
@@ -89,7 +94,14 @@ class _Test:
                 await delete_groups(self._plan, group_ids, ground.coordinators)
         if workers.failures and not self._total.answered:
             raise CommandError("\n".join(dict.fromkeys(workers.failures)), ExitCode.UNREACHABLE)
-        return Result(self._plan, self._total, self._seconds, self._count, bool(self._interrupts))
+        return Result(
+            self._plan,
+            self._total,
+            dict(self._joining.errors),
+            self._seconds,
+            self._count,
+            bool(self._interrupts),
+        )
 
     def _interrupt(self) -> None:
         self._interrupts += 1
@@ -134,21 +146,20 @@ class _Test:
                 said_at = now
                 self._view.say(f"{workers.joined} of {self._plan.members} members have joined")
             await self._wait_for_change(workers, _SECOND_S / 4)
-        joined = workers.take()
-        self._total.merge(joined)
+        self._total.merge(workers.take())
         if workers.are_ready and self._plan.members:
             self._view.say(
                 f"{self._plan.members} members of {self._plan.groups} groups have joined and "
                 f"own {self._plan.partitions} partitions each group, after "
-                f"{time.monotonic() - began:.1f} s"
+                f"{time.monotonic() - began:.1f} s; errors: {format_errors(self._total)}"
             )
 
     async def _measure(self, workers: Workers) -> None:
         """Send the load, and show its figures each second."""
-        joining, self._total = self._total, Figures(errors=self._total.errors)
+        self._joining, self._total = self._total, Figures()
         if not self._plan.churn:
             # Else the joins of the beginning, when all come at once, are not those that count.
-            self._total.convergence = joining.convergence
+            self._total.convergence = self._joining.convergence
         ramp_ns, plan = int(self._plan.ramp_s * _NS), self._plan
         start_ns = time.monotonic_ns() + _HEAD_START_NS
         begin_ns = start_ns + ramp_ns

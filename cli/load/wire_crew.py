@@ -41,6 +41,7 @@ class WireCrew:
         self.partitions = plan.partitions
         self._plan = plan
         self._alarm: Alarm | None = None
+        self._is_armed = False
         self._churn = share.churn
         self._pace = Pace(share.rate, int(plan.ramp_s * _NS))
         self._recorder = recorder
@@ -78,6 +79,7 @@ class WireCrew:
                 lane.starts_ns = start_ns + int(self._plan.ramp_s * _NS * index / len(lanes))
         alarm = self._alarm = Alarm(self._dispatch)
         alarm.set(start_ns)
+        self._is_armed = True
         if self._churn:
             self._start(self._replace_members(start_ns))
         try:
@@ -128,6 +130,8 @@ class WireCrew:
         """Give the lane a request when one is due."""
         lane.is_waiting = True
         self._waiting.append(lane)
+        if self._alarm is not None and not self._is_armed:
+            self._arm(monotonic_ns())
 
     def lose(self, lane: Lane, why: str) -> None:
         """Count what was in flight, and connect again."""
@@ -193,7 +197,15 @@ class WireCrew:
             lane = waiting.popleft()
             lane.is_waiting = False
             lane.fill()
+        # Where no lane waits, the next answer frees one.
+        self._is_armed = False
+        if waiting:
+            self._arm(now_ns)
+
+    def _arm(self, now_ns: int) -> None:
+        """Look again when the next request is intended."""
         if self._alarm is not None and now_ns < self._end_ns:
+            self._is_armed = True
             soonest_ns = now_ns + (_FINEST_NS if self._pace.is_held else _UPKEEP_NS)
             self._alarm.set(max(soonest_ns, self._pace.next_ns))
 
