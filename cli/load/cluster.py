@@ -16,8 +16,12 @@ from cli.load.messages import (
     CREATE_TOPICS,
     DELETE_GROUPS,
     FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
     METADATA,
     OFFSET_COMMIT,
+    SYNC_GROUP,
     MalformedAnswer,
     name_error,
 )
@@ -88,6 +92,8 @@ class _Cluster:
         needed = [METADATA, FIND_COORDINATOR, OFFSET_COMMIT]
         if self._plan.protocol is GroupProtocol.CONSUMER and self._plan.members:
             needed.append(CONSUMER_GROUP_HEARTBEAT)
+        if self._plan.protocol is GroupProtocol.CLASSIC:
+            needed += [JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP]
         for key, version in needed:
             least, most = offered.get(key, (0, -1))
             if not least <= version <= most:

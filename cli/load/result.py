@@ -25,8 +25,8 @@ def print_result(
         for line in compute_summary(result.plan, result.figures, result.seconds):
             print(line)
     note = compute_limit_note(result.figures, result.seconds, result.processes)
-    if note is not None:
-        print_note(note)
+    for line in (*result.failures, *filter(None, (note,))):
+        print_note(f"muster: {line}")
     return failed
 
 

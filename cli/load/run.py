@@ -33,12 +33,14 @@ _SETTLE_S: Final = 180.0
 class Result:
     """The plan as it was run, its figures, and whether it was cut.
 
-    ``joining_errors`` are those from before all members had joined.
+    ``joining_errors`` are those from before all members had joined, ``failures`` are lines about
+    processes of the test that failed.
     """
 
     plan: Plan
     figures: Figures
     joining_errors: dict[str, int]
+    failures: tuple[str, ...]
     seconds: float
     processes: int
     is_interrupted: bool
@@ -90,14 +92,14 @@ class _Test:
             await workers.end(within_s)
             self._total.merge(workers.take())
             self._view.stop()
-            if self._plan.protocol is not GroupProtocol.SESSION:
-                await delete_groups(self._plan, group_ids, ground.coordinators)
-        if workers.failures and not self._total.answered:
+            await self._delete_groups(group_ids, ground.coordinators)
+        if workers.failures and not self._seconds:
             raise CommandError("\n".join(dict.fromkeys(workers.failures)), ExitCode.UNREACHABLE)
         return Result(
             self._plan,
             self._total,
             dict(self._joining.errors),
+            tuple(dict.fromkeys(workers.failures)),
             self._seconds,
             self._count,
             bool(self._interrupts),
@@ -129,6 +131,14 @@ class _Test:
             return await prepare_sessions(self._plan, partitions)
         return await prepare(self._plan, partitions, group_ids)
 
+    async def _delete_groups(self, group_ids: Sequence[str], addresses: Sequence[str]) -> None:
+        if self._plan.protocol is GroupProtocol.SESSION:
+            from cli.load.session_ground import delete_session_groups
+
+            await delete_session_groups(self._plan, group_ids)
+        else:
+            await delete_groups(self._plan, group_ids, addresses)
+
     async def _gather(self, workers: Workers) -> None:
         """Wait until all members have joined. Raises ``CommandError`` if they do not in time."""
         began = time.monotonic()
@@ -148,10 +158,10 @@ class _Test:
             await self._wait_for_change(workers, _SECOND_S / 4)
         self._total.merge(workers.take())
         if workers.are_ready and self._plan.members:
+            errors = f"; errors: {format_errors(self._total)}" if self._total.errors else ""
             self._view.say(
-                f"{self._plan.members} members of {self._plan.groups} groups have joined and "
-                f"own {self._plan.partitions} partitions each group, after "
-                f"{time.monotonic() - began:.1f} s; errors: {format_errors(self._total)}"
+                f"{self._plan.members} members of {self._plan.groups} groups have joined, after "
+                f"{time.monotonic() - began:.1f} s{errors}"
             )
 
     async def _measure(self, workers: Workers) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from cli.admin_client import connect
 from cli.errors import CommandError, ExitCode
@@ -13,6 +14,21 @@ from cli.load.plan import Plan
 async def prepare_sessions(plan: Plan, partitions: int | None) -> Ground:
     """Create the topic if it lacks. Raises ``CommandError``."""
     return await asyncio.to_thread(_prepare, plan, partitions)
+
+
+async def delete_session_groups(plan: Plan, group_ids: Sequence[str]) -> None:
+    """Delete the groups with their offsets, where that is possible; nothing is raised."""
+    await asyncio.to_thread(_delete, plan, group_ids)
+
+
+def _delete(plan: Plan, group_ids: Sequence[str]) -> None:
+    with connect(plan.address, plan.timeout_s) as client:
+        for group_id in group_ids:
+            try:
+                client.delete_group(group_id, validate_only=False)
+            except CommandError as error:
+                if error.exit_code is ExitCode.UNREACHABLE:
+                    return
 
 
 def _prepare(plan: Plan, partitions: int | None) -> Ground:

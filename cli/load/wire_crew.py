@@ -28,6 +28,9 @@ _UPKEEP_S: Final = 0.01
 _UPKEEP_NS: Final = 10_000_000
 _UPKEEP: Final = "upkeep"
 _LEAVE_S: Final = 5.0
+_STOP_S: Final = 1.0
+"""How long an interrupted test waits for answers."""
+
 _BACKOFF_S: Final = (0.1, 0.2, 0.5, 1.0)
 _FINEST_NS: Final = 100_000
 """Between two looks at what is due: a request may be sent that much late, which counts."""
@@ -48,6 +51,7 @@ class WireCrew:
         self._waiting: deque[Lane] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._end_ns = 1 << 63
+        self._drain_s = plan.timeout_s
         self._is_over = False
         self._lanes = self._make_lanes(share)
         self._population = Population(plan, share, recorder, self._lanes, self)
@@ -93,6 +97,7 @@ class WireCrew:
         """End the load now."""
         self._pace.stop(now_ns)
         self._end_ns = min(self._end_ns, now_ns)
+        self._drain_s = min(self._drain_s, _STOP_S)
 
     async def leave(self) -> None:
         """Let all members leave, and close the connections."""

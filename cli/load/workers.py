@@ -114,6 +114,7 @@ class Workers:
             self.changed.set()
         if await process.wait() or not is_done:
             tail = (await errors).decode(errors="replace").strip()[-_TAIL_BYTES:]
+            self._recent.errors["PROCESS_DIED"] += 1
             self.failures.append(f"a process of the load test died: {tail or 'it was killed'}")
         errors.cancel()
         self.changed.set()

@@ -79,6 +79,7 @@ async def test_commits_of_sessions(server: MusterServer) -> None:
     )  # fmt: skip
     assert result["requests"] == pytest.approx(50, abs=10)
     assert result["convergences"] >= 1
+    assert await find_groups(server) == []
 
 
 async def find_groups(server: MusterServer) -> list[str]:
