@@ -136,7 +136,8 @@ class ConsumerMember(Member):
             CONSUMER_GROUP_HEARTBEAT,
             group_id=self.group.group_id,
             member_id=self.member_id,
-            **fields,
+            # Without a value it would be empty: the member would own nothing.
+            **{"topic_partitions": None, **fields},
         )
         return encode_frame(CONSUMER_GROUP_HEARTBEAT, self._correlation_id, request)
 
