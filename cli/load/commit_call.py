@@ -44,11 +44,15 @@ class CommitCall(Call):
         self._frame = bytearray()
         self._offsets: Any = None
 
-    def make_frame(self) -> bytes:
-        """The commit of the next offset, with the member's epoch."""
+    def prepare(self) -> None:
+        """Encode the request, so that this is not done under load."""
         epoch = _NO_MEMBER if self.member is None else self.member.epoch
         if epoch != self._epoch:
             self._encode(epoch)
+
+    def make_frame(self) -> bytes:
+        """The commit of the next offset, with the member's epoch."""
+        self.prepare()
         self._offset += 1
         self._offsets[...] = self._offset
         return bytes(self._frame)

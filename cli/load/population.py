@@ -189,15 +189,11 @@ class Population:
         for address, lanes in self._lanes.items():
             mine = [group.group_id for group in groups if group.address == address]
             for index in range(max(len(lanes), len(mine))):
-                lanes[index % len(lanes)].calls += [
-                    CommitCall(
-                        mine[index % len(mine)],
-                        None,
-                        self._plan.topic,
-                        range(start, start + count),
-                    )
-                    for start in range(0, self._plan.partitions - count + 1, count)
-                ]
+                for start in range(0, self._plan.partitions - count + 1, count):
+                    places = range(start, start + count)
+                    call = CommitCall(mine[index % len(mine)], None, self._plan.topic, places)
+                    call.prepare()
+                    lanes[index % len(lanes)].calls.append(call)
 
     def _pick_lane(self, address: str) -> Lane:
         lanes = self._lanes[address]
