@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import typer
 
 from cli.errors import CommandError, ExitCode
-from cli.load.expectations import Expectation
-from cli.load.load_options import (
+from cli.load.options.expectations import Expectation
+from cli.load.options.load_options import (
     AsJsonOption,
     BootstrapServerOption,
     ChurnOption,
@@ -37,7 +37,7 @@ from cli.load.load_options import (
     TopicOption,
     WorkloadOption,
 )
-from cli.load.plan import Plan, Workload
+from cli.load.options.plan import Plan, Workload
 from cli.options import DEFAULT_TIMEOUT, QuietOption, TimeoutOption
 
 _PROCESSES_MAX = 4
@@ -79,8 +79,8 @@ def load(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Load a server with members of groups, and measure what it holds and how long it takes."""
-    from cli.load import arguments
-    from cli.load.security import Security
+    from cli.load.options import arguments
+    from cli.load.wire.security import Security
 
     security = Security(
         tls=tls, ca=tls_ca, certificate=tls_cert, key=tls_key,

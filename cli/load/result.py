@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from cli.load.expectations import Expectation
-from cli.load.figures import compute_expected, compute_report
+from cli.load.figures.figures import compute_expected, compute_report
+from cli.load.figures.view import compute_limit_note, compute_summary
+from cli.load.options.expectations import Expectation
 from cli.load.run import Result
-from cli.load.view import compute_limit_note, compute_summary
 from cli.output import ENVELOPE_VERSION, print_note
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cli.errors import CommandError, ExitCode
-from cli.load.cluster import Ground, delete_groups, prepare
-from cli.load.figures import Figures
-from cli.load.plan import GroupProtocol, Plan, compute_shares
-from cli.load.view import View, format_errors
-from cli.load.workers import Workers
+from cli.load.figures.figures import Figures
+from cli.load.figures.view import View, format_errors
+from cli.load.options.plan import GroupProtocol, Plan, compute_shares
+from cli.load.processes.cluster import Ground, delete_groups, prepare
+from cli.load.processes.workers import Workers
 
 _NS: Final = 1_000_000_000
 _HEAD_START_NS: Final = 300_000_000
@@ -126,14 +126,14 @@ class _Test:
 
     async def _prepare(self, partitions: int | None, group_ids: Sequence[str]) -> Ground:
         if self._plan.protocol is GroupProtocol.SESSION:
-            from cli.load.session_ground import prepare_sessions
+            from cli.load.processes.session_ground import prepare_sessions
 
             return await prepare_sessions(self._plan, partitions)
         return await prepare(self._plan, partitions, group_ids)
 
     async def _delete_groups(self, group_ids: Sequence[str], addresses: Sequence[str]) -> None:
         if self._plan.protocol is GroupProtocol.SESSION:
-            from cli.load.session_ground import delete_session_groups
+            from cli.load.processes.session_ground import delete_session_groups
 
             await delete_session_groups(self._plan, group_ids)
         else:

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from cli.load.consumer_member import ConsumerMember
-from cli.load.group import Group
-from cli.load.lane import Call, Lane
-from cli.load.member import Member
-from cli.load.messages import CONSUMER_GROUP_HEARTBEAT, MalformedAnswer
+from cli.load.members.consumer_member import ConsumerMember
+from cli.load.members.group import Group
+from cli.load.members.member import Member
+from cli.load.wire.lane import Call, Lane
+from cli.load.wire.messages import CONSUMER_GROUP_HEARTBEAT, MalformedAnswer
 from gateway.codec.kio_schema import request_type, response_type
 from gateway.headers import FIXED_BYTES, skip_header
 from tests.support.wire.codec import decode, encode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.load.expectations import ExpectationError, parse_expectation
-from cli.load.figures import Figures, compute_expected
+from cli.load.figures.figures import Figures, compute_expected
+from cli.load.options.expectations import ExpectationError, parse_expectation
 
 
 def compute_some() -> dict[str, float | None]:

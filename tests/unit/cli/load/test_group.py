@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cli.load.classic_assignment import (
+from cli.load.members.classic_assignment import (
     compute_ranges,
     decode_assignment,
     encode_assignment,
 )
-from cli.load.group import Group
+from cli.load.members.group import Group
 
 
 def test_a_join_lasts_until_all_members_are_at_the_new_epoch_and_nothing_is_owed() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.load.histogram import RELATIVE_ERROR, Histogram
+from cli.load.figures.histogram import RELATIVE_ERROR, Histogram
 
 VALUES = st.lists(
     st.one_of(

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from cli.load.link import Dialer, RefusedError
-from cli.load.messages import API_VERSIONS
-from cli.load.sasl import MECHANISMS
-from cli.load.security import Security
+from cli.load.wire.link import Dialer, RefusedError
+from cli.load.wire.messages import API_VERSIONS
+from cli.load.wire.sasl import MECHANISMS
+from cli.load.wire.security import Security
 from tests.groups import CHECKOUT
 from tests.support.cli.fake_kafka import FakeKafka
 

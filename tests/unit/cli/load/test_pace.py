@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.load.pace import Pace, compute_intended_ns
+from cli.load.wire.pace import Pace, compute_intended_ns
 
 SECOND = 1_000_000_000
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from cli.errors import CommandError, ExitCode
-from cli.load.arguments import check_plan, choose_protocol, parse_expectations
-from cli.load.plan import GroupProtocol, Plan, Share, Workload, compute_shares
-from cli.load.security import Security
+from cli.load.options.arguments import check_plan, choose_protocol, parse_expectations
+from cli.load.options.plan import GroupProtocol, Plan, Share, Workload, compute_shares
+from cli.load.wire.security import Security
 
 PLAN = Plan(
     address="127.0.0.1:9092",

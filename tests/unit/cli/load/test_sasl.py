@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.load.sasl import SaslError, ScramClient, encode_plain
+from cli.load.wire.sasl import SaslError, ScramClient, encode_plain
 
 # The example of RFC 7677, section 3.
 NONCE = "rOprNGfwEbeRWgbNEkqO"

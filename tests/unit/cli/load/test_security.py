@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.load.security import Security, SecurityError, compute_security, read_client_properties
+from cli.load.wire.security import Security, SecurityError, compute_security, read_client_properties
 
 
 def test_a_file_of_kafka_clients(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from cli.load.expectations import LATENCIES
-from cli.load.figures import Figures, compute_ms
-from cli.load.plan import Plan, Workload
+from cli.load.figures.figures import Figures, compute_ms
+from cli.load.options.expectations import LATENCIES
+from cli.load.options.plan import Plan, Workload
 
 _ROWS_MAX: Final = 12
 _COLUMNS: Final = ("TIME", "RATE", "P50", "P99", "P999", "MAX", "ERRORS", "JOINS", "CONVERGED")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cli.errors import CommandError, ExitCode
-from cli.load.link import Dialer, Link, RefusedError
-from cli.load.messages import (
+from cli.load.options.plan import GroupProtocol, Plan
+from cli.load.wire.link import Dialer, Link, RefusedError
+from cli.load.wire.messages import (
     API_VERSIONS,
     CONSUMER_GROUP_HEARTBEAT,
     CREATE_TOPICS,
@@ -25,7 +26,6 @@ from cli.load.messages import (
     MalformedAnswer,
     name_error,
 )
-from cli.load.plan import GroupProtocol, Plan
 
 _PAUSE_S: Final = 0.1
 _TOPIC_ALREADY_EXISTS: Final = 36

@@ -1,8 +1,8 @@
-"""One process of a load test: `python -m cli.load.worker`, started by `cli.load.workers`.
+"""One process of a load test, `python -m cli.load.processes.worker`, which ``workers`` starts.
 
 The first line of standard input is its plan and share. Then it reads ``go START END`` (ns of the
 monotonic clock) and ``stop``; the end of the input is a ``stop`` too, so that it does not outlive
-the first process. It prints one JSON object a line: see ``cli.load.workers``.
+the first process. It prints one JSON object a line: see ``cli.load.processes.workers``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from contextlib import suppress
 from time import monotonic_ns
 from typing import Any, Final, Protocol
 
-from cli.load.link import RefusedError
-from cli.load.messages import MalformedAnswer
-from cli.load.plan import GroupProtocol, Plan, Share
-from cli.load.recorder import Recorder
+from cli.load.figures.recorder import Recorder
+from cli.load.options.plan import GroupProtocol, Plan, Share
+from cli.load.wire.link import RefusedError
+from cli.load.wire.messages import MalformedAnswer
 
 _NS: Final = 1_000_000_000
 
@@ -47,10 +47,10 @@ class Crew(Protocol):
 def make_crew(plan: Plan, share: Share, recorder: Recorder) -> Crew:
     """The crew of the plan's protocol."""
     if plan.protocol is GroupProtocol.SESSION:
-        from cli.load.session_crew import SessionCrew
+        from cli.load.processes.session_crew import SessionCrew
 
         return SessionCrew(plan, share, recorder)
-    from cli.load.wire_crew import WireCrew
+    from cli.load.processes.wire_crew import WireCrew
 
     return WireCrew(plan, share, recorder)
 

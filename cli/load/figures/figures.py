@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from cli.load.expectations import LATENCIES
-from cli.load.histogram import Histogram
+from cli.load.figures.histogram import Histogram
+from cli.load.options.expectations import LATENCIES
 
 Json: TypeAlias = dict[str, Any]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final, Protocol
 
-from cli.load.group import Group
-from cli.load.lane import Call, Lane
+from cli.load.members.group import Group
+from cli.load.wire.lane import Call, Lane
 
 _CORRELATION_IDS: Final = count(1)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cli.errors import CommandError, ExitCode
-from cli.load.expectations import Expectation, ExpectationError, parse_expectation
-from cli.load.plan import GroupProtocol, Plan, Workload
-from cli.load.security import Security, SecurityError, read_client_properties
+from cli.load.options.expectations import Expectation, ExpectationError, parse_expectation
+from cli.load.options.plan import GroupProtocol, Plan, Workload
+from cli.load.wire.security import Security, SecurityError, read_client_properties
 
 
 def choose_protocol(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.load.plan import GroupProtocol, Workload
+from cli.load.options.plan import GroupProtocol, Workload
 from cli.options import parse_duration
 
 BootstrapServerOption = Annotated[

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cli.load.sasl import MECHANISMS
+from cli.load.wire.sasl import MECHANISMS
 from cli.settings.properties import PropertiesError, parse_properties
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

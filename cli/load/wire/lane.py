@@ -12,8 +12,8 @@ from collections import deque
 from time import monotonic_ns
 from typing import Final, Protocol
 
-from cli.load.messages import MalformedAnswer
-from cli.load.pace import Pace
+from cli.load.wire.messages import MalformedAnswer
+from cli.load.wire.pace import Pace
 
 CONTROL: Final = -1
 """The intended time of requests that are not part of the load: those are not measured."""

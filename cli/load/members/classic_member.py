@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import Any, Final, Protocol
 
-from cli.load.classic_assignment import (
+from cli.load.members.classic_assignment import (
     PROTOCOL_NAME,
     PROTOCOL_TYPE,
     compute_ranges,
@@ -14,11 +14,11 @@ from cli.load.classic_assignment import (
     encode_assignment,
     encode_subscription,
 )
-from cli.load.group import Group
-from cli.load.lane import Lane
-from cli.load.link import Dialer, Link, RefusedError, name_failure
-from cli.load.member import Keeper, Leave, Member, make_correlation_id
-from cli.load.messages import (
+from cli.load.members.group import Group
+from cli.load.members.member import Keeper, Leave, Member, make_correlation_id
+from cli.load.wire.lane import Lane
+from cli.load.wire.link import Dialer, Link, RefusedError, name_failure
+from cli.load.wire.messages import (
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,

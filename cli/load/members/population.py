@@ -9,14 +9,14 @@ from functools import partial
 from time import monotonic_ns
 from typing import Final, Protocol
 
-from cli.load.classic_member import ClassicCrew, ClassicMember
-from cli.load.commit_call import CommitCall
-from cli.load.consumer_member import ConsumerMember
-from cli.load.group import Group
-from cli.load.lane import Call, Lane
-from cli.load.member import Member
-from cli.load.plan import GroupProtocol, GroupShare, Plan, Share, Workload
-from cli.load.recorder import Recorder
+from cli.load.figures.recorder import Recorder
+from cli.load.members.classic_member import ClassicCrew, ClassicMember
+from cli.load.members.commit_call import CommitCall
+from cli.load.members.consumer_member import ConsumerMember
+from cli.load.members.group import Group
+from cli.load.members.member import Member
+from cli.load.options.plan import GroupProtocol, GroupShare, Plan, Share, Workload
+from cli.load.wire.lane import Call, Lane
 
 _RETRY_NS: Final = 100_000_000
 

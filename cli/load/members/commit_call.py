@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from cli.load.lane import Call
-from cli.load.member import Member, make_correlation_id
-from cli.load.messages import OFFSET_COMMIT, decode_answer, encode_frame, make_request
+from cli.load.members.member import Member, make_correlation_id
+from cli.load.wire.lane import Call
+from cli.load.wire.messages import OFFSET_COMMIT, decode_answer, encode_frame, make_request
 
 _NO_MEMBER: Final = -1
 _MARK: Final = 0x5EED_0FF5_E75E_ED00

@@ -11,11 +11,11 @@ from time import monotonic_ns
 from typing import Any, Final
 
 import muster
-from cli.load.group import Group
-from cli.load.pace import Pace
-from cli.load.plan import Plan, Share, Workload
-from cli.load.polling import poll_until
-from cli.load.recorder import Recorder
+from cli.load.figures.recorder import Recorder
+from cli.load.members.group import Group
+from cli.load.options.plan import Plan, Share, Workload
+from cli.load.processes.polling import poll_until
+from cli.load.wire.pace import Pace
 from muster import TopicPartition
 
 _NS: Final = 1_000_000_000

@@ -7,10 +7,10 @@ import os
 from functools import partial
 from typing import Any, Final
 
-from cli.load.group import Group
-from cli.load.lane import Lane
-from cli.load.member import Keeper, Leave, Member, make_correlation_id
-from cli.load.messages import (
+from cli.load.members.group import Group
+from cli.load.members.member import Keeper, Leave, Member, make_correlation_id
+from cli.load.wire.lane import Lane
+from cli.load.wire.messages import (
     CONSUMER_GROUP_HEARTBEAT,
     decode_answer,
     encode_frame,

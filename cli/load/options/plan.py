@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from cli.load.security import Security
+from cli.load.wire.security import Security
 
 
 class Workload(StrEnum):

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from cli.load.figures import Figures
-from cli.load.plan import Plan, Share
+from cli.load.figures.figures import Figures
+from cli.load.options.plan import Plan, Share
 
 _LINE_BYTES_MAX: Final = 1 << 24
 _TAIL_BYTES: Final = 500
@@ -57,7 +57,7 @@ class Workers:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "cli.load.worker",
+                "cli.load.processes.worker",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, cast
 
-from cli.load.messages import (
+from cli.load.wire.messages import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     SIZE_BYTES,
@@ -15,8 +15,8 @@ from cli.load.messages import (
     make_request,
     name_error,
 )
-from cli.load.sasl import SaslError, ScramClient, encode_plain
-from cli.load.security import Security
+from cli.load.wire.sasl import SaslError, ScramClient, encode_plain
+from cli.load.wire.security import Security
 
 _ANSWER_BYTES_MAX: Final = 100 << 20
 

@@ -10,16 +10,16 @@ from itertools import chain, islice, repeat
 from time import monotonic_ns
 from typing import Any, Final
 
-from cli.load.lane import Lane
-from cli.load.link import Dialer, RefusedError, name_failure
-from cli.load.member import Member
-from cli.load.messages import MalformedAnswer
-from cli.load.pace import Pace
-from cli.load.plan import Plan, Share
-from cli.load.polling import poll_until
-from cli.load.population import Population
-from cli.load.recorder import Recorder
-from cli.load.timer import Alarm
+from cli.load.figures.recorder import Recorder
+from cli.load.members.member import Member
+from cli.load.members.population import Population
+from cli.load.options.plan import Plan, Share
+from cli.load.processes.polling import poll_until
+from cli.load.wire.lane import Lane
+from cli.load.wire.link import Dialer, RefusedError, name_failure
+from cli.load.wire.messages import MalformedAnswer
+from cli.load.wire.pace import Pace
+from cli.load.wire.timer import Alarm
 
 _NS: Final = 1_000_000_000
 _WAVE: Final = 500

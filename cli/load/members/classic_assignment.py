@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from cli.load.messages import MalformedAnswer
+from cli.load.wire.messages import MalformedAnswer
 
 PROTOCOL_TYPE: Final = "consumer"
 PROTOCOL_NAME: Final = "range"

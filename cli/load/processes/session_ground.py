@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from cli.admin_client import connect
 from cli.errors import CommandError, ExitCode
-from cli.load.cluster import Ground
-from cli.load.plan import Plan
+from cli.load.options.plan import Plan
+from cli.load.processes.cluster import Ground
 
 
 async def prepare_sessions(plan: Plan, partitions: int | None) -> Ground:

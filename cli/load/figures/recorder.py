@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from cli.load.figures import Figures
-from cli.load.messages import name_error
+from cli.load.figures.figures import Figures
+from cli.load.wire.messages import name_error
 
 
 class Recorder:

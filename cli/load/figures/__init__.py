@@ -1,0 +1,1 @@
+"""What was measured: latencies, rates, errors, and how they are shown."""

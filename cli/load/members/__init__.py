@@ -1,0 +1,1 @@
+"""The members of the load, of both protocols, and their groups."""
