@@ -54,7 +54,8 @@ async def test_members_of_the_consumer_protocol(server: MusterServer) -> None:
         "--partitions", "30", "--churn", "8", "--rate", "200", "--in-flight", "2",
     )  # fmt: skip
     assert result["errors"] == {}
-    assert result["requests"] == pytest.approx(100, abs=10)
+    # A busy machine may fall behind the rate, but nobody may exceed it.
+    assert 0 < result["requests"] <= 110
     assert result["latency_ms"]["p50"] >= result["service_ms"]["p50"] > 0
     assert result["convergences"] >= 1
     assert await find_groups(server) == []
