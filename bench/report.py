@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.figures import Json, Row, Section, format_value
 from bench.pipeline.results_page import include_pipeline
 from bench.plan import Plan
+from bench.reasons import find_reason
 
 _HEADER = ("", "Kafka", "Muster", "Muster / Kafka", "target", "reached")
 _INTRODUCTION = """\
@@ -88,10 +89,13 @@ def format_behind(sections: Sequence[Section]) -> str:
             assert row.target is not None
             what += f", the target is {row.target.describe(row.unit)}"
             what += f" (Kafka: {_format_side(row.kafka, row.unit)})"
-            lines.append(what)
         elif row.is_behind:
             reached = ", though the target is reached" if row.is_reached else ""
-            lines.append(f"{what}, Kafka {_format_side(row.kafka, row.unit)}{reached}")
+            what += f", Kafka {_format_side(row.kafka, row.unit)}{reached}"
+        else:
+            continue
+        reason = find_reason(row.what)
+        lines.append(what if reason is None else f"{what}. Reason: {reason}.")
     return "\n".join(lines) if lines else "Nowhere in this run."
 
 

@@ -67,8 +67,8 @@ def make_rows(runs: dict[str, list[Json]], members: int) -> tuple[Row, ...]:
         return Row(what, "ms", flatten(runs[KAFKA], name), flatten(runs[side], name), target)
 
     return (
-        row("joins", "join_ms", WIRE, Target(max_value=150)),
+        row("joins", "join_ms", WIRE, Target(max_value=70)),
         row("leaves", "leave_ms", WIRE, Target(max_value=150)),
-        row("joins", "join_ms", SESSIONS, Target(max_value=100)),
+        row("joins", "join_ms", SESSIONS, Target(max_value=45)),
         row("leaves", "leave_ms", SESSIONS, Target(max_value=100)),
     )

@@ -87,13 +87,13 @@ def make_rows(runs: dict[str, list[Json]], members: int) -> tuple[Row, ...]:
     # The targets are for 1,000 members; scale them for fewer.
     scale = members / 1000
     return (
-        Row(f"{what}: wire, parked", "ms", net(KAFKA), net(PARKED), Target(max_value=35 * scale)),
+        Row(f"{what}: wire, parked", "ms", net(KAFKA), net(PARKED), Target(max_value=30 * scale)),
         Row(
             f"{what}: wire, parking off",
             "ms",
             net(KAFKA),
             net(UNPARKED),
-            Target(max_value=5 * scale),
+            Target(max_value=8 * scale),
         ),
         Row(f"{what}: sessions", "ms", net(KAFKA), net(SESSIONS), Target(max_value=0.5 * scale)),
     )

@@ -43,7 +43,7 @@ def measure_memory(stand: Stand) -> Section:
                 "B",
                 pick(runs["Kafka"], "bytes_per_member"),
                 pick(runs["Muster"], "bytes_per_member"),
-                Target(max_value=1000),
+                Target(max_value=800),
             ),
         ),
         runs=runs,

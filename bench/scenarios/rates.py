@@ -101,13 +101,16 @@ def measure_commits(stand: Stand) -> Section:
             "where its topic has flush.messages=1."
         ),
         rows=(
-            *make_rate_rows("commits of 1 partition", one, rate=Target(min_ratio=1.3)),
+            *make_rate_rows(
+                "commits of 1 partition",
+                one,
+                rate=Target(min_ratio=1),
+                cpu=Target(max_ratio=0.6),
+            ),
             *make_rate_rows(
                 "commits of 1 partition, Kafka fsyncs too", durable, rate=Target(min_ratio=1.3)
             ),
-            *make_rate_rows(
-                f"commits of 1 partition, {deep}", pipelined, rate=Target(min_ratio=1.3)
-            ),
+            *make_rate_rows(f"commits of 1 partition, {deep}", pipelined, rate=Target(min_ratio=2)),
             offsets,
             *make_rate_rows("commits of 100 partitions", hundred),
         ),
@@ -155,7 +158,7 @@ def measure_joins(stand: Stand) -> Section:
             "answers most joins without one."
         ),
         rows=(
-            *make_rate_rows("joins", runs, rate=Target(min_ratio=2)),
+            *make_rate_rows("joins", runs, rate=Target(min_ratio=2), cpu=Target(max_value=100)),
             *make_rate_rows("joins, Kafka at its default interval of 1 s", beside),
         ),
         runs=runs,

@@ -139,6 +139,7 @@ def make_rows(stand: Stand, runs: dict[str, list[Json]]) -> tuple[Row, ...]:
             "ms",
             pick(runs[f"{KAFKA}, groups"], "settle_ms"),
             pick(runs[f"{MUSTER}, groups"], "settle_ms"),
+            Target(max_ratio=0.7),
         ),
         initial(f"{compared} members of one group settle", f"{MUSTER}, one group", None),
         initial(f"{large} settle", LARGE, Target(max_value=30_000)),

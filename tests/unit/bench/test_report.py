@@ -1,12 +1,14 @@
 """The page lists missed targets, rows behind Kafka, and failures at its top."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Row, Section, Target
 from bench.pipeline.results_page import include_pipeline
 from bench.plan import FULL
+from bench.reasons import REASONS, find_reason
 from bench.report import format_page, format_terminal, write_results
 
 VERSIONS = "kafka muster java go python numpy uvloop rocksdict kio grpcio protobuf"
@@ -48,6 +50,22 @@ def test_the_page_has_every_row_with_its_verdict() -> None:
     assert "| good: rate | 10.0/s | 30.0/s | 3.00 × | ≥ 2 × | yes |" in page
     assert "| slow: rate | 11.0/s (10.0 – 12.0) | 5.00/s | 0.45 × | ≥ 1 × | **no** |" in page
     assert "all processes are kept on the same 2 of them" in page
+
+
+def test_a_row_that_is_behind_says_why() -> None:
+    row = Row("joins: rate", "/s", (10.0,), (5.0,), more_is_better=True)
+    page = format_page(MACHINE, [Section("one", "One", "How.", (row,))])
+    assert f"Reason: {find_reason(row.what)}." in get_behind(page)
+    ahead = replace(row, muster=(20.0,))
+    page = format_page(MACHINE, [Section("one", "One", "How.", (ahead,))])
+    assert "Reason" not in get_behind(page)
+
+
+def test_the_reason_of_the_most_exact_beginning_counts() -> None:
+    for number, (begin, reason) in enumerate(REASONS):
+        assert find_reason(f"{begin}: rate") == reason
+        assert not any(begin.startswith(other) for other, _ in REASONS[:number])
+    assert find_reason("heartbeats: rate") is None
 
 
 def test_nothing_behind_is_said_too() -> None:
