@@ -103,9 +103,9 @@ class ConsumerMember(Member):
         self._is_full = False
         # With several in flight this may be the response to one from before the acknowledgement.
         is_owed = self._must_acknowledge and not self._has_acknowledged
-        has_news = owned != self.owned
-        self._change(response.member_epoch, owned, must_acknowledge=has_news or is_owed)
-        if has_news:
+        has_changes = owned != self.owned
+        self._change(response.member_epoch, owned, must_acknowledge=has_changes or is_owed)
+        if has_changes:
             self.lane.add_control(self)
         return 0
 

@@ -69,7 +69,7 @@ class RegisteredWatch:
 
 
 class Watches:
-    """All watches, by group and member; ``news`` is asked before one is called.
+    """All watches, by group and member; ``changes`` is asked before one is called.
 
     Members that must revoke partitions are notified first, because others wait for them: a member
     that joins a group of a thousand gets its partitions before the last member learns of the new
@@ -81,13 +81,13 @@ class Watches:
     def __init__(
         self,
         slices: Slices,
-        news: ChangeSource,
+        changes: ChangeSource,
         unsettled: Container[GroupId],
         *,
         is_busy: Callable[[], bool],
     ) -> None:
         self._slices = slices
-        self._news = news
+        self._changes = changes
         self._unsettled = unsettled
         self._is_busy = is_busy
         self._by_group: dict[GroupId, dict[MemberId, RegisteredWatch]] = {}
@@ -117,7 +117,7 @@ class Watches:
         watch = RegisteredWatch(self, group_id, member_id, on_change, speaker, on_dropped)
         self._by_group.setdefault(group_id, {})[member_id] = watch
         # A change that is not durable yet is checked once it is.
-        if group_id not in self._unsettled and self._news.has_pending_change(group_id, member_id):
+        if group_id not in self._unsettled and self._changes.has_pending_change(group_id, member_id):
             watch.cancel()
             on_change()
         return watch
@@ -180,7 +180,7 @@ class Watches:
         if len(everybody) <= SLICE:
             self._left = deque(everybody)
             return
-        first = self._news.members_in_transit(group_id)
+        first = self._changes.members_in_transit(group_id)
         others = sorted(everybody.values(), key=_BY_SPEAKER)
         self._left = deque((*first, *(watch.member_id for watch in others)))
 
@@ -222,7 +222,7 @@ class Watches:
 
     def _tell(self, group_id: GroupId, member_id: MemberId) -> None:
         watch = self._by_group.get(group_id, {}).get(member_id)
-        if watch is not None and self._news.has_pending_change(group_id, member_id):
+        if watch is not None and self._changes.has_pending_change(group_id, member_id):
             self.remove(watch)
             try:
                 watch.on_change()
