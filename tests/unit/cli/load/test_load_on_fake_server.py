@@ -61,7 +61,7 @@ def test_the_latency_of_a_held_rate_sees_a_stall_and_the_service_time_does_not()
     # Two requests, one of each connection, were in flight.
     assert result["service_ms"]["p99"] < 300
     assert result["service_ms"]["max"] > 700
-    assert result["requests"] == pytest.approx(800, abs=10)
+    assert 600 < result["requests"] <= 810
 
 
 def test_without_a_rate_there_is_nothing_to_correct() -> None:
