@@ -1,8 +1,8 @@
 """Which rows of two runs differ by more than their noise; pure.
 
-A row is compared by Muster / Kafka, because the speed of a machine changes from day to day and
-both sides were measured in turns. If Kafka has no figure above zero, Muster's own is compared. On
-the same machine, Muster's CPU per operation is compared as well.
+A row is compared by Muster / Kafka, because the speed of a machine changes from day to day, CPU per
+operation with it, and both sides were measured in turns. If Kafka has no figure above zero,
+Muster's own is compared, on the same machine.
 
 A row has changed if the ranges (minimum to maximum) of both runs do not overlap, and one median is
 more than `SMALL` larger than the other. If a side of either run has no range (one value, or equal
@@ -22,9 +22,6 @@ SMALL = 0.03
 
 UNKNOWN_NOISE = 0.5
 """The same for values without a range: single runs of an assignor differ by as much."""
-
-CPU = "CPU"
-"""Rows with this word are CPU per operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ def compare_row(before: KeptRow, after: KeptRow, *, is_same_machine: bool) -> li
         has_ranges = all(side.has_range for side in sides)
         if differs(old, new, has_ranges=has_ranges):
             changes.append(_make_change(after, "×", old, new, has_ranges))
-    if is_same_machine and (old is None or new is None or CPU in after.what):
+    if is_same_machine and (old is None or new is None):
         own, later = before.muster, after.muster
         has_ranges = own.has_range and later.has_range
         if differs(own, later, has_ranges=has_ranges):

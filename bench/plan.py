@@ -44,7 +44,7 @@ class Plan:
 
 FULL = Plan(
     name="full",
-    limit_s=1080,
+    limit_s=1500,
     runs=3,
     rate_s=4,
     rate_warm_up_s=1.5,

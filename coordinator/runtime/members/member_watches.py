@@ -117,7 +117,9 @@ class Watches:
         watch = RegisteredWatch(self, group_id, member_id, on_change, speaker, on_dropped)
         self._by_group.setdefault(group_id, {})[member_id] = watch
         # A change that is not durable yet is checked once it is.
-        if group_id not in self._unsettled and self._changes.has_pending_change(group_id, member_id):
+        if group_id not in self._unsettled and self._changes.has_pending_change(
+            group_id, member_id
+        ):
             watch.cancel()
             on_change()
         return watch
