@@ -51,10 +51,9 @@ async def run(*arguments: str) -> dict[str, Any]:
 async def test_members_of_the_consumer_protocol(server: MusterServer) -> None:
     result = await run(
         "--bootstrap-server", server.kafka, "--groups", "4", "--members", "20",
-        "--partitions", "30", "--churn", "8", "--rate", "200",
+        "--partitions", "30", "--churn", "8", "--rate", "200", "--in-flight", "2",
     )  # fmt: skip
-    # A heartbeat that crosses an acknowledgement of its member has the old epoch, and is fenced.
-    assert set(result["errors"]) <= {"FENCED_MEMBER_EPOCH"}
+    assert result["errors"] == {}
     # A busy machine may fall behind the rate, but nobody may exceed it.
     assert 0 < result["requests"] <= 110
     assert result["latency_ms"]["p50"] >= result["service_ms"]["p50"] > 0

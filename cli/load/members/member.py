@@ -33,6 +33,9 @@ class Member(Call):
 
     ``epoch`` is the member epoch or the generation, 0 while it is not a member. ``due_ns`` is when
     its keeper sends a heartbeat, unless the load has sent one.
+
+    No client has two heartbeats in flight: the response to the first may bring a new epoch, and the
+    second, which has the old one, is fenced.
     """
 
     __slots__ = (
@@ -46,6 +49,8 @@ class Member(Call):
         "member_id",
         "owned",
     )
+
+    is_exclusive = True
 
     def __init__(
         self, group: Group, lane: Lane, keeper: Keeper, member_id: str, interval_ns: int

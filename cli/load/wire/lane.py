@@ -10,7 +10,7 @@ import asyncio
 from abc import abstractmethod
 from collections import deque
 from time import monotonic_ns
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from cli.load.wire.messages import MalformedAnswer
 from cli.load.wire.pace import Pace
@@ -26,6 +26,9 @@ class Call:
     """
 
     __slots__ = ("quiet", "sent_ns")
+
+    is_exclusive: ClassVar[bool] = False
+    """Whether the load does not send it again before it has been answered."""
 
     def __init__(self) -> None:
         self.quiet = b""
@@ -163,15 +166,16 @@ class Lane(asyncio.Protocol):
             elif len(in_flight) >= limit:
                 break
             else:
+                turn = self._find_turn()
+                if turn is None:
+                    break  # The next answer fills the lane again.
                 due_ns = self._take(now_ns)
                 if due_ns is None:
                     if not self.is_waiting:
                         self._meter.wait_for_work(self)
                     break
-                self._turn += 1
-                if self._turn >= len(self.calls):
-                    self._turn = 0
-                call, intended_ns = self.calls[self._turn], due_ns
+                self._turn = turn
+                call, intended_ns = self.calls[turn], due_ns
             frames.append(call.make_frame())
             call.sent_ns = now_ns
             in_flight.append((call, intended_ns, now_ns))
@@ -181,6 +185,17 @@ class Lane(asyncio.Protocol):
                 break
         if frames:
             transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+
+    def _find_turn(self) -> int | None:
+        """The index of the next call in turn; ``None`` if each has to wait for its answer."""
+        calls = self.calls
+        turn = self._turn
+        for _ in range(len(calls)):
+            turn = turn + 1 if turn + 1 < len(calls) else 0
+            call = calls[turn]
+            if not (self.in_flight and call.is_exclusive and self.has_in_flight(call)):
+                return turn
+        return None if calls else 0
 
     def _take(self, now_ns: int) -> int | None:
         if not self.calls or now_ns < self.starts_ns:
