@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +30,7 @@ from bench.comparison import (
     keep_rows,
 )
 from bench.figures import Json, Section, format_value
+from bench.report import write_atomically
 
 FOLDER = Path(__file__).with_name("results")
 SAME = ("cpu", "cores", "cores_used", "memory_gib", "kernel", "file_system")
@@ -103,11 +103,8 @@ def find_commit(version: str) -> str:
 
 def record(run: Run, folder: Path) -> Path:
     """Write the file of a run, atomically."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{run.name}.json"
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    unfinished.write_text(run.to_json(), encoding="utf-8")
-    unfinished.replace(path)
+    write_atomically(path, run.to_json())
     return path
 
 

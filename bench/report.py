@@ -37,9 +37,9 @@ def write_results(
         "machine": machine,
         "scenarios": [section.to_json() for section in sections],
     }
-    _replace(results, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(results, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     if page is not None:
-        _replace(page, include_pipeline(format_page(machine, sections)))
+        write_atomically(page, include_pipeline(format_page(machine, sections)))
 
 
 def format_page(machine: Json, sections: Sequence[Section]) -> str:
@@ -169,7 +169,8 @@ def _format_line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _replace(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file and its folder; nobody reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     unfinished.write_text(text, encoding="utf-8")

@@ -6,6 +6,7 @@ import time
 
 from cli.load.figures.figures import Figures
 from cli.load.wire.messages import name_error
+from cli.load.wire.pace import Pace
 
 
 class Recorder:
@@ -48,6 +49,11 @@ class Recorder:
         self._figures.errors[name] += 1
         if self._is_held and intended_ns >= self._begin_ns:
             self._figures.latency.add(now_ns - intended_ns)
+
+    def record_not_sent(self, pace: Pace, now_ns: int) -> None:
+        """Count what is due at a held rate and is sent no more."""
+        while pace.is_held and (intended_ns := pace.take(now_ns)) is not None:
+            self.record_unanswered("NOT_SENT", now_ns, intended_ns)
 
     def record_control(self, code: int) -> None:
         """Count a request of a member beside the load."""

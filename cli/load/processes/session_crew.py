@@ -14,7 +14,7 @@ import muster
 from cli.load.figures.recorder import Recorder
 from cli.load.members.group import Group
 from cli.load.options.plan import Plan, Share, Workload
-from cli.load.processes.polling import poll_until
+from cli.load.processes.polling import poll_until, tick
 from cli.load.wire.pace import Pace
 from muster import TopicPartition
 
@@ -118,9 +118,7 @@ class SessionCrew:
         for task in sending:
             task.cancel()
         await asyncio.gather(*sending, return_exceptions=True)
-        now_ns = monotonic_ns()
-        while self._pace.is_held and (intended_ns := self._pace.take(now_ns)) is not None:
-            self._recorder.record_unanswered("NOT_SENT", now_ns, intended_ns)
+        self._recorder.record_not_sent(self._pace, monotonic_ns())
 
     def stop(self, now_ns: int) -> None:
         """End the load now."""
@@ -183,12 +181,8 @@ class SessionCrew:
             self._recorder.record(monotonic_ns(), intended_ns, sent_ns, 0)
 
     async def _replace_members(self, start_ns: int) -> None:
-        replaced = 0
-        while monotonic_ns() < self._end_ns:
-            while monotonic_ns() >= start_ns + int((replaced + 1) / self._share.churn * _NS):
-                replaced += 1
-                self._start(self._replace_one())
-            await asyncio.sleep(_POLL_S)
+        async for _ in tick(self._share.churn, start_ns, lambda: self._end_ns, _POLL_S):
+            self._start(self._replace_one())
 
     async def _replace_one(self) -> None:
         old = self._members.popleft()

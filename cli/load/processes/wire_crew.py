@@ -14,7 +14,7 @@ from cli.load.figures.recorder import Recorder
 from cli.load.members.member import Member
 from cli.load.members.population import Population
 from cli.load.options.plan import Plan, Share
-from cli.load.processes.polling import poll_until
+from cli.load.processes.polling import poll_until, tick
 from cli.load.wire.lane import Lane
 from cli.load.wire.link import Dialer, RefusedError, name_failure
 from cli.load.wire.messages import MalformedAnswer
@@ -226,13 +226,8 @@ class WireCrew:
             await asyncio.sleep(_UPKEEP_S)
 
     async def _replace_members(self, start_ns: int) -> None:
-        """Churn at its rate, by the clock and not by the answers."""
-        replaced = 0
-        while monotonic_ns() < self._end_ns:
-            while monotonic_ns() >= start_ns + int((replaced + 1) / self._churn * _NS):
-                self._population.churn()
-                replaced += 1
-            await asyncio.sleep(_UPKEEP_S)
+        async for _ in tick(self._churn, start_ns, lambda: self._end_ns, _UPKEEP_S):
+            self._population.churn()
 
     async def _reconnect(
         self, lane: Lane, on_open: Callable[[], None], first_s: float = 0.0
@@ -257,8 +252,7 @@ class WireCrew:
         for lane in self._all_lanes():
             if any(intended_ns >= 0 for _, intended_ns, _ in lane.in_flight):
                 lane.give_up("TIMED_OUT")
-        while self._pace.is_held and (intended_ns := self._pace.take(now_ns)) is not None:
-            self._recorder.record_unanswered("NOT_SENT", now_ns, intended_ns)
+        self._recorder.record_not_sent(self._pace, now_ns)
 
     def _count_open(self) -> int:
         """Requests of the load that are in flight, or due and not sent."""
