@@ -170,8 +170,8 @@ def start_kafka(
 ) -> KafkaBroker:
     """Start a broker for a benchmark; the caller closes it.
 
-    With `assignment_interval_ms=0` Kafka computes a target for every join, as Muster does by
-    default; None leaves Kafka's own default, at most one target a second.
+    With `assignment_interval_ms=0` Kafka computes a target for every join; None leaves Kafka's own
+    default, at most one target a second.
     """
     chosen: dict[str, Setting] = dict(settings or {})
     if assignment_interval_ms is not None:

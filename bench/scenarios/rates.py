@@ -10,7 +10,10 @@ TOPIC_PARTITIONS = 1000
 CONNS = 32
 PIPELINED = 8
 """Commits in flight per connection of a client that does not wait for responses."""
+SHARED_GROUPS = 10
 KAFKA_DEFAULT_INTERVAL_MS = 1000
+SHORT_INTERVAL_MS = 1
+"""An assignment interval of Muster's with which it computes a target for every batch."""
 
 
 def measure_heartbeats(stand: Stand) -> Section:
@@ -49,33 +52,37 @@ def measure_commits(stand: Stand) -> Section:
     plan = stand.plan
     kafka, muster = stand.kafka, stand.muster
 
-    def run(server: Server, partitions: int, in_flight: int = 1) -> Json:
+    def run(server: Server, partitions: int, in_flight: int = 1, groups: int = CONNS) -> Json:
         return stand.run_kload(
             server,
             "commits",
             partitions=partitions,
+            groups=groups,
             conns=CONNS,
             in_flight=in_flight,
             seconds=plan.rate_s,
             warm_up=plan.rate_warm_up_s,
         )
 
-    def run_fsynced() -> Json:
+    def run_fsynced(partitions: int) -> Json:
         set_fsync_of_commits(stand.broker.bootstrap, is_on=True)
         try:
-            return run(kafka, 1)
+            return run(kafka, partitions)
         finally:
             set_fsync_of_commits(stand.broker.bootstrap, is_on=False)
 
-    deep = f"{PIPELINED} in flight"
+    deep, shared = f"{PIPELINED} in flight", f"{SHARED_GROUPS} groups"
     runs = stand.interleave(
         {
             "Kafka, 1 partition": lambda: run(kafka, 1),
             "Muster, 1 partition": lambda: run(muster, 1),
-            "Kafka, fsynced": run_fsynced,
+            "Kafka, fsynced": lambda: run_fsynced(1),
+            f"Kafka, {shared}": lambda: run(kafka, 1, groups=SHARED_GROUPS),
+            f"Muster, {shared}": lambda: run(muster, 1, groups=SHARED_GROUPS),
             f"Kafka, {deep}": lambda: run(kafka, 1, PIPELINED),
             f"Muster, {deep}": lambda: run(muster, 1, PIPELINED),
             "Kafka, 100 partitions": lambda: run(kafka, 100),
+            "Kafka, 100 partitions, fsynced": lambda: run_fsynced(100),
             "Muster, 100 partitions": lambda: run(muster, 100),
         }
     )
@@ -84,21 +91,24 @@ def measure_commits(stand: Stand) -> Section:
         title="OffsetCommit",
         method=(
             "32 groups without members, each with a connection and one commit in flight, with "
-            f"increasing offsets of the partitions in turn; and {deep}, like consumers that "
-            "commit without waiting. **Muster answers when the commit is fsynced; Kafka answers "
-            "before, and fsyncs nothing here** (its defaults), except in the rows that say so, "
-            "where its topic has flush.messages=1."
+            f"increasing offsets of the partitions in turn; {shared} that the connections share; "
+            f"and {deep}, like consumers that commit without waiting. **Muster answers when the "
+            "commit is fsynced; Kafka answers before, and fsyncs nothing here** (its defaults), "
+            "except in the rows that say so, where its topic has flush.messages=1."
         ),
-        rows=make_commit_rows(runs, deep),
+        rows=make_commit_rows(runs, deep, shared),
         runs=runs,
     )
 
 
-def make_commit_rows(runs: dict[str, list[Json]], deep: str) -> tuple[Row, ...]:
-    """``deep``: the name of the runs with more than one commit in flight."""
+def make_commit_rows(runs: dict[str, list[Json]], deep: str, shared: str) -> tuple[Row, ...]:
+    """``deep``, ``shared``: the runs with more commits in flight, and with fewer groups."""
     one, hundred = pick_load(runs, "1 partition"), pick_load(runs, "100 partitions")
-    pipelined = pick_load(runs, deep)
     durable = {"Kafka": runs["Kafka, fsynced"], "Muster": one["Muster"]}
+    durable_hundred = {
+        "Kafka": runs["Kafka, 100 partitions, fsynced"],
+        "Muster": hundred["Muster"],
+    }
     offsets = Row(
         "commits of 100 partitions: offsets",
         "/s",
@@ -115,11 +125,22 @@ def make_commit_rows(runs: dict[str, list[Json]], deep: str) -> tuple[Row, ...]:
             cpu=Target(max_ratio=0.6),
         ),
         *make_rate_rows(
+            f"commits of 1 partition, {shared}",
+            pick_load(runs, shared),
+            rate=Target(min_ratio=1),
+            cpu=Target(max_ratio=0.6),
+        ),
+        *make_rate_rows(
             "commits of 1 partition, Kafka fsyncs too", durable, rate=Target(min_ratio=1.3)
         ),
-        *make_rate_rows(f"commits of 1 partition, {deep}", pipelined, rate=Target(min_ratio=2)),
+        *make_rate_rows(
+            f"commits of 1 partition, {deep}", pick_load(runs, deep), rate=Target(min_ratio=2)
+        ),
         offsets,
         *make_rate_rows("commits of 100 partitions", hundred, cpu=Target(max_value=80)),
+        *make_rate_rows(
+            "commits of 100 partitions, Kafka fsyncs too", durable_hundred, rate=Target(min_ratio=5)
+        ),
     )
 
 
@@ -129,7 +150,7 @@ def pick_load(runs: dict[str, list[Json]], load: str) -> dict[str, list[Json]]:
 
 
 def measure_joins(stand: Stand) -> Section:
-    """New members of one group with an assignment interval of 0, and Kafka with its default."""
+    """New members of one group, with and without an assignment interval on either side."""
     plan = stand.plan
     broker, kafka, muster = stand.broker, stand.kafka, stand.muster
 
@@ -145,26 +166,33 @@ def measure_joins(stand: Stand) -> Section:
         finally:
             set_assignment_interval_ms(broker.bootstrap, 0)
 
-    runs = stand.interleave(
-        {
-            "Kafka": lambda: run(kafka),
-            "Muster": lambda: run(muster),
-            "Kafka, default interval": run_at_default,
-        }
-    )
-    beside = {"Kafka": runs["Kafka, default interval"], "Muster": runs["Muster"]}
+    settings = {"group.consumer.assignment.interval.ms": SHORT_INTERVAL_MS}
+    with stand.another_muster(settings) as eager:
+        runs = stand.interleave(
+            {
+                "Kafka": lambda: run(kafka),
+                "Muster": lambda: run(muster),
+                "Muster, short interval": lambda: run(eager),
+                "Kafka, default interval": run_at_default,
+            }
+        )
+    by_batch = {"Kafka": runs["Kafka"], "Muster": runs["Muster, short interval"]}
+    by_default = {"Kafka": runs["Kafka, default interval"], "Muster": runs["Muster"]}
+    wanted = {"rate": Target(min_ratio=2), "cpu": Target(max_value=100)}
     return Section(
         name="joins",
         title="Joins of new members",
         method=(
             "1,000 members join one group on a topic of 1,000 partitions over 32 connections, one "
-            "join in flight on each. With an assignment interval of 0 (Muster's default) a target "
-            "is computed at once. Kafka's default is at most one target a second, so it "
-            "answers most joins without one."
+            "join in flight on each. Kafka with an interval of 0 computes a target for every join. "
+            "Muster's default is an interval by the group's size, up to 500 ms, so that members "
+            "that start together share a target; with an interval of 1 ms it computes one for "
+            "every batch of joins. Kafka's default is 1 s."
         ),
         rows=(
-            *make_rate_rows("joins", runs, rate=Target(min_ratio=2), cpu=Target(max_value=100)),
-            *make_rate_rows("joins, Kafka at its default interval of 1 s", beside),
+            *make_rate_rows("joins", runs, **wanted),
+            *make_rate_rows("joins, Muster with an interval of 1 ms", by_batch, **wanted),
+            *make_rate_rows("joins, Kafka at its default interval of 1 s", by_default),
         ),
         runs=runs,
     )

@@ -53,7 +53,9 @@ GROUP_SETTINGS = (
     *_bounded(
         ASSIGNMENT_INTERVAL,
         "assignment interval",
-        "The minimum time between two target assignments of a group. Kafka's default is 1000.",
+        "The minimum time between two target assignments of a group. 0: by the group's size, in "
+        "milliseconds (50 × members + partitions) / 30, at most 500 and none below 25. Kafka's "
+        "default is 1000.",
         is_kafka=True,
     ),
     of_field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.metadata_hash import compute_metadata_hash
@@ -19,6 +20,16 @@ from model.log.records import (
 from model.now import Now
 
 LAST_EPOCH = (1 << 31) - 1
+
+COST_OF_MEMBER: Final = 50
+"""What a target costs a member, in partitions: two or three heartbeats, and records."""
+
+PARTITIONS_PER_MS: Final = 30
+"""The assignment interval is one millisecond per this many partitions."""
+
+SHORTEST_INTERVAL_MS: Final = 25
+LONGEST_INTERVAL_MS: Final = 500
+"""Half of Kafka's default interval: a change is to be shared by all, not to be waited for."""
 
 
 def compute_epoch_bump(
@@ -51,9 +62,27 @@ def compute_target_effects(
 
 
 def compute_target_effect(
-    shard: Shard, group: ConsumerGroup | None, group_id: GroupId
+    shard: Shard, group: ConsumerGroup | None, group_id: GroupId, last_ms: int | None = None
 ) -> ComputeTarget:
-    """Request a target, not before the assignment interval has passed (KIP-1263)."""
+    """Request a target, not before the assignment interval has passed (KIP-1263).
+
+    ``last_ms`` is when the group got its last target, if the group does not have it yet.
+    """
+    if last_ms is None:
+        last_ms = group.assignment_timestamp if group is not None else 0
     interval_ms = shard.settings_of(group_id).group_consumer_assignment_interval_ms
-    last_ms = group.assignment_timestamp if group is not None else 0
+    if not interval_ms and group is not None:
+        interval_ms = compute_interval_of_size_ms(group.member_count, len(group.target))
     return ComputeTarget(group_id, last_ms + interval_ms if last_ms and interval_ms else 0)
+
+
+def compute_interval_of_size_ms(members: int, partitions: int) -> int:
+    """The assignment interval of a group without a configured one; 0 for a small group.
+
+    Members that start together join within some milliseconds. With a target for each, all of them
+    would be told to give up partitions again and again, and the first ones would wait for those.
+    """
+    interval_ms = (members * COST_OF_MEMBER + partitions) // PARTITIONS_PER_MS
+    if interval_ms < SHORTEST_INTERVAL_MS:
+        return 0
+    return min(interval_ms, LONGEST_INTERVAL_MS)

@@ -67,7 +67,7 @@ def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Out
     records.append(Record(ConsumerGroupTargetAssignmentMetadataKey(group.group_id), value))
     effects: tuple[Effect, ...] = ()
     if group.group_epoch > problem.group_epoch:
-        effects = (compute_target_effect(shard, group, group.group_id),)
+        effects = (compute_target_effect(shard, group, group.group_id, now.wall_ms),)
     return Outcome(
         records=tuple(records), response=Done(), effects=effects, prepared=command.prepared
     )

@@ -11,12 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.group_epochs import COST_OF_MEMBER
 from coordinator.core.target.target_assignment import TargetProblem
 from coordinator.core.target.target_steps import is_target_reached
 from model.ids import GroupId
-
-COST_OF_MEMBER = 50
-"""The cost of a new target per member, in partitions: two or three heartbeats and records."""
 
 PARTITIONS_PER_REST_MS = 100
 """The cooldown is at most one millisecond per this many partitions."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from coordinator.core.state.group_epochs import LONGEST_INTERVAL_MS
 from coordinator.runtime.loading import loading
 from coordinator.runtime.loading.loading import Loading
 from coordinator.runtime.loop.slices import Paced
@@ -61,10 +62,12 @@ class SlowServer(VirtualServer):
         self.join(SMALL, "m", ["foo"])
         for number in range(MANY):
             self.join(LARGE, f"m{number}", ["foo"])
+        self.advance(LONGEST_INTERVAL_MS)
         for group in (SMALL, LARGE):
-            epoch = self.group(group).group_epoch
             *_, newest = self.group(group).members()
-            commit = self.commit_command(group, newest.member_id, epoch, "foo", {0: 7})
+            commit = self.commit_command(
+                group, newest.member_id, newest.member_epoch, "foo", {0: 7}
+            )
             assert error_name(self.ask(commit)) == "NONE"
         self.expected = describe_shards(self.runtime.shards)
 
@@ -220,7 +223,7 @@ def test_a_target_that_was_under_way_is_computed_after_the_load() -> None:
     assert server.group(LARGE).target_epoch < epoch
     server.start_slowly()
     server.load_all()
-    server.advance(SLICE_MS)
+    server.advance(LONGEST_INTERVAL_MS)
     assert server.group(LARGE).target_epoch == server.group(LARGE).group_epoch == epoch
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from coordinator.core.state.group_epochs import LONGEST_INTERVAL_MS, compute_interval_of_size_ms
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
 from model.commands.consumer import ConsumerGroupHeartbeat
@@ -153,6 +154,31 @@ def test_the_interval_is_waited_for_after_a_restart_as_well() -> None:
     server.join("g", "b", ["foo"])
     server.restart()
     assert epochs(server) == (3, 3)
+
+
+def test_members_of_a_large_group_that_join_together_share_a_target() -> None:
+    """Nobody has set an interval: a member with 3,000 partitions rests for 101 ms."""
+    server = VirtualServer({"foo": 3_000})
+    joined = [server.join("g", name, ["foo"]) for name in ("a", "b", "c")]
+    assert [answer.member_epoch for answer in joined] == [2, 2, 2]
+    assert epochs(server) == (4, 2)
+    server.advance(compute_interval_of_size_ms(1, 3_000) - 1)
+    assert epochs(server) == (4, 2)
+    server.advance(1)
+    assert epochs(server) == (4, 4)
+    assert server.runtime.stats.targets_installed == 2
+    server.advance(LONGEST_INTERVAL_MS)
+    assert server.join("g", "d", ["foo"]).member_epoch == 5
+    server.leave("g", "a")
+    assert epochs(server) == (6, 5)
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "interval_ms"),
+    [(0, 0, 0), (14, 49, 0), (14, 50, 25), (10, 1_000, 50), (1_000, 2_000, 500)],
+)
+def test_the_interval_grows_with_the_group(members: int, partitions: int, interval_ms: int) -> None:
+    assert compute_interval_of_size_ms(members, partitions) == interval_ms
 
 
 @contextmanager
