@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from muster.assignors.names import BUILT_IN_ASSIGNORS
 from muster.assignors.problem import NOBODY, Problem, Racks, Subscriptions, Weights
 from muster.assignors.registry import ASSIGNORS
 from muster.assignors.rules import Rules, compute_assignment
@@ -81,7 +82,7 @@ SHAPES: dict[str, Shape] = {
 
 
 CASES = [
-    *((name, shape) for name in ("range", "uniform") for shape in ("same", "mixed")),
+    *((name, shape) for name in BUILT_IN_ASSIGNORS for shape in ("same", "mixed")),
     ("uniform", "owned by anybody"),
     ("uniform", "owned by one"),
     *(("rack", shape) for shape in SHAPES if "racks" in shape),

@@ -460,20 +460,26 @@ def format_side(record: SideRecord) -> str:
             if longest_ms:
                 said.append(f"sessions of {longest_ms} ms were promised")
             return f"settings of {group_id}: " + (", ".join(said) or NOTHING)
-        case ProducerGroupKey(_, producer_id, group_id):
-            if record.value is None:
-                return f"forget producer {producer_id} in {group_id}"
-            assert isinstance(record.value, ProducerGroupValue)
-            epoch, timed_out_epoch = record.value.producer_epoch, record.value.timed_out_epoch
-            timed_out = "" if timed_out_epoch < 0 else f", timed out at {timed_out_epoch}"
-            return f"producer {producer_id} in {group_id}: epoch {epoch}{timed_out}"
-        case ProducerStateKey(_, producer_id):
-            if record.value is None:
-                return f"forget producer {producer_id}"
-            assert isinstance(record.value, ProducerStateValue)
-            return _format_producer(producer_id, record.value)
+        case ProducerGroupKey() | ProducerStateKey():
+            return _format_producer_side(record)
         case _:
             return format_local_side(record)
+
+
+def _format_producer_side(record: SideRecord) -> str:
+    match record:
+        case (ProducerGroupKey(_, producer_id, group_id), None):
+            return f"forget producer {producer_id} in {group_id}"
+        case (ProducerGroupKey(_, producer_id, group_id), ProducerGroupValue() as value):
+            epoch, timed_out_epoch = value.producer_epoch, value.timed_out_epoch
+            timed_out = "" if timed_out_epoch < 0 else f", timed out at {timed_out_epoch}"
+            return f"producer {producer_id} in {group_id}: epoch {epoch}{timed_out}"
+        case (ProducerStateKey(_, producer_id), None):
+            return f"forget producer {producer_id}"
+        case (ProducerStateKey(_, producer_id), ProducerStateValue() as state):
+            return _format_producer(producer_id, state)
+        case _:
+            raise AssertionError(f"not of a producer: {record}")
 
 
 def _format_producer(producer_id: int, state: ProducerStateValue) -> str:

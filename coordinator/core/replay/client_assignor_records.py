@@ -14,13 +14,12 @@ from model.log.side_records import SideRecord
 
 
 def replay_client_assignors(shard: Shard, record: SideRecord) -> None:
-    """Apply a side record; ignore other kinds, and those of unknown members.
+    """Apply a side record; ignore those of unknown members.
 
     A log that was changed without its side records leaves some of removed members.
     """
     key, value = record
-    if not isinstance(key, ClientAssignorsKey | InstalledMetadataKey):
-        return
+    assert isinstance(key, ClientAssignorsKey | InstalledMetadataKey)
     group = shard.consumer_groups.get(key.group_id)
     if group is None or group.member(key.member_id) is None:
         return

@@ -14,9 +14,9 @@ from typing import NoReturn
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import (
     replay_offset_group,
-    replay_producer_state,
     replay_transaction,
 )
+from coordinator.core.replay.shard_side_records import replay_shard_side
 from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import ShardCommand
@@ -137,8 +137,8 @@ class Apply:
         reply: Reply,
     ) -> None:
         group_id = command.group_id
-        waited = NOTHING_WAITED
-        if outcome.records:
+        waited, is_written = NOTHING_WAITED, bool(outcome.records or outcome.side)
+        if is_written:
             waited = self._replayer.replay(shard, group_id, outcome)
         if outcome.classic is not None:
             shard.soft.live_classic_groups[group_id] = outcome.classic
@@ -149,13 +149,13 @@ class Apply:
         is_classic, has_more = outcome.classic is not None, outcome.then is not None
         if not (is_classic or has_more):
             assert outcome.response is not None, f"{command} has no response"
-        if outcome.records:
+        if is_written:
             answered = None if is_classic or has_more else reply
             self._writer.append(make_entry(shard.partition, outcome, answered, waited))
         self._waiting.apply(group_id, outcome, reply)
         if outcome.then is not None:
             self._turns.follow_up(shard, outcome.then, reply)
-        elif outcome.response is not None and (is_classic or not outcome.records):
+        elif outcome.response is not None and (is_classic or not is_written):
             self._context.answer((group_id,), reply, outcome.response)
 
     def _apply_to_catalogue(self, outcome: Outcome, reply: Reply) -> None:
@@ -174,6 +174,7 @@ class Apply:
     ) -> None:
         records, commits, response = outcome.records, outcome.commits, outcome.response
         assert response is not None
+        assert not outcome.side, "a commit writes offsets alone"
         self._effects.carry_out_all(outcome.effects)
         # Offsets change no state but the set of groups that have any, and all of these are of one
         # group.
@@ -193,7 +194,7 @@ class Apply:
         record, response = outcome.transaction, outcome.response
         assert response is not None
         for state in outcome.side:
-            replay_producer_state(shard, state)
+            replay_shard_side(shard, state)
         if record is None:
             if outcome.side:
                 self._writer.append(Entry(shard.partition, (), outcome.side, reply, response))

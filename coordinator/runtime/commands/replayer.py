@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from coordinator.core.deadlines.liveness import Liveness
-from coordinator.core.replay.client_assignor_records import replay_client_assignors
 from coordinator.core.replay.group_records import replay, replay_conversion
 from coordinator.core.replay.offset_records import replay_no_offsets
 from coordinator.core.replay.prepared_targets import replay_prepared_target
+from coordinator.core.replay.shard_side_records import replay_shard_side
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
@@ -46,7 +46,7 @@ class Replayer:
 
     def _replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:
         generation = self._writer.generation
-        if isinstance(outcome.records[0].key, OffsetCommitKey):
+        if outcome.records and isinstance(outcome.records[0].key, OffsetCommitKey):
             self._durability.note_offsets(group_id, generation)
             are_all_offsets = isinstance(outcome.records[-1].key, OffsetCommitKey)
             if are_all_offsets and not shard.open_transactions:
@@ -74,12 +74,9 @@ class Replayer:
         self._durability.note_group(group_id, generation)
 
     def replay_side(self, shard: Shard, outcome: Outcome) -> None:
-        """Replay the side records of client-side assignors.
-
-        Must follow the records, which create the members.
-        """
+        """Replay the side records. Must follow the records, which create the members."""
         for record in outcome.side:
-            replay_client_assignors(shard, record)
+            replay_shard_side(shard, record)
 
     def _note_member(
         self, group_id: GroupId, member_id: MemberId, metadata: RecordValue | None

@@ -10,14 +10,13 @@ import struct
 from collections.abc import Generator, Iterable, Iterator
 
 from coordinator.core.groups.topic_records import Catalogue, make_topic, replay_side
-from coordinator.core.replay.client_assignor_records import replay_client_assignors
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.offset_records import (
     replay_imported_transaction,
     replay_offset_group,
-    replay_producer_state,
     replay_waiting_offset,
 )
+from coordinator.core.replay.shard_side_records import replay_shard_side
 from coordinator.core.state.shard import Shard
 from model.ids import LogOffset, LogPartition, ProducerId
 from model.log.records import OffsetCommitKey, Record, RecordType, RecordValue
@@ -174,7 +173,7 @@ def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
     """Load the partition's producer state from the side records; yields each cost."""
     for prefix in encode_producer_prefixes(shard.partition):
         for key, value in store.side(prefix):
-            replay_producer_state(shard, decode_side(key, value))
+            replay_shard_side(shard, decode_side(key, value))
             yield RECORD_COST
 
 
@@ -182,7 +181,7 @@ def load_client_assignor_state(store: LogStore, shard: Shard) -> Iterator[int]:
     """Load the members' client-side assignors from the side records; yields each cost."""
     for prefix in encode_client_assignor_prefixes(shard.partition):
         for key, value in store.side(prefix):
-            replay_client_assignors(shard, decode_side(key, value))
+            replay_shard_side(shard, decode_side(key, value))
             yield RECORD_COST + (len(value) >> BYTES_COST_SHIFT)
 
 

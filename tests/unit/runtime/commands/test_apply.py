@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from coordinator.core.state.outcome import Outcome
 from coordinator.runtime.commands import apply as apply_module
 from coordinator.runtime.commands import replayer
 from coordinator.runtime.commands.command_turns import Turns
@@ -19,6 +20,7 @@ from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.topics import topic_images
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.caller import INTERNAL
+from model.client_assignors import ClientAssignor, ClientAssignorsKey, ClientAssignorsValue
 from model.commands.classic import JoinGroup, JoinProtocol
 from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.commands.groups import DeleteGroup
@@ -27,6 +29,8 @@ from model.commands.topics import GrowTopic
 from model.commands.transactions import TxnOffsetCommit, WriteTxnMarkers
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.commit_records import make_offset_columns
+from model.log.side_records import SideRecord
+from model.responses.response import Done
 from tests.support.virtual.server import CALLER, ProcessEnded, VirtualServer, error_name
 from tests.unit.runtime.commands.committer import Committer
 
@@ -198,6 +202,25 @@ def test_a_bug_before_anything_has_changed_is_told_and_ends_nothing(
     assert not server.failures
     assert look_at_none(server) == before
     server.join("g", "b", ["foo"])
+
+
+def test_side_records_alone_are_written_and_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command of a group has such an outcome yet; the first one must not lose it."""
+    server = VirtualServer({"foo": 2})
+    server.join("g", "a", ["foo"])
+    key = ClientAssignorsKey(server.runtime.partition_of(G), G, MemberId("a"))
+    value = ClientAssignorsValue((ClientAssignor("mine", 0, 1, 1),))
+    outcome = Outcome(side=(SideRecord(key, value),), response=Done())
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "coordinator.runtime.commands.group_command_runner.handle", lambda *_: outcome
+        )
+        assert error_name(server.ask(server.heartbeat("g", "a", 2))) == "NONE"
+    for _ in range(2):
+        state = server.group("g").client_assignor_state
+        assert state is not None
+        assert state.assignors == {"a": value.assignors}
+        server.restart()
 
 
 def look_at_none(server: VirtualServer) -> int:
