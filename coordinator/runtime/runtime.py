@@ -152,7 +152,7 @@ class Runtime:
         """Resume the work that the last process left unfinished in a shard that is now loaded."""
         self.parts.refresh.refresh(to_refresh)
         for group_id in without_target:
-            self.parts.targets.mark(group_id, 0)
+            self.parts.targets.mark(group_id)
 
     def _note_loaded(self) -> None:
         self._serving.note_loaded()

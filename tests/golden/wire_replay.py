@@ -190,13 +190,13 @@ class RecordedTargets:
             target = self._current[group_id] = coming.pop(0)
             # The request itself may be what the target is for: a join, another subscription.
             if group_id in self._held and self._server.group(group_id).group_epoch == target.epoch:
-                self._mark(GroupId(group_id), 0)
+                self._mark(GroupId(group_id))
                 self._server.settle()
 
-    def _note(self, group_id: GroupId, not_before_ms: int) -> None:
+    def _note(self, group_id: GroupId, not_before_ms: int, interval_ms: int) -> None:
         self._held.add(group_id)
         if group_id in self._current:
-            self._mark(group_id, 0)
+            self._mark(group_id)
 
     def _answer(self, problem: TargetProblem) -> InstallTarget:
         install = self._run(problem)

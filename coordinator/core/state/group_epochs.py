@@ -73,7 +73,7 @@ def compute_target_effect(
     interval_ms = shard.settings_of(group_id).group_consumer_assignment_interval_ms
     if not interval_ms and group is not None:
         interval_ms = compute_interval_of_size_ms(group.member_count, len(group.target))
-    return ComputeTarget(group_id, last_ms + interval_ms if last_ms and interval_ms else 0)
+    return ComputeTarget(group_id, last_ms + interval_ms if last_ms else 0, interval_ms)
 
 
 def compute_interval_of_size_ms(members: int, partitions: int) -> int:

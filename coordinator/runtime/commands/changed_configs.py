@@ -67,6 +67,6 @@ class GroupSettingsChanges:
         if group.member_count and group.target_epoch < group.group_epoch:
             # The target may be waiting for the old config's interval.
             target = compute_target_effect(shard, group, group_id)
-            self._targets.mark(group_id, target.not_before_ms)
+            self._targets.mark(group_id, target.not_before_ms, target.interval_ms)
         before = effect.assignors_before, effect.assignor_configs_before
         self._submit(RefreshAssignor(INTERNAL, group_id, *before))

@@ -41,8 +41,8 @@ class Effects:
 
     def carry_out(self, effect: Effect) -> None:
         match effect:
-            case ComputeTarget(group_id, not_before_ms):
-                self.targets.mark(group_id, not_before_ms)
+            case ComputeTarget(group_id, not_before_ms, interval_ms):
+                self.targets.mark(group_id, not_before_ms, interval_ms)
             case ResolveRegexes(group_id):
                 self.regexes.request(group_id)
             case RefreshGroups(name):

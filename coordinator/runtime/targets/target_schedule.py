@@ -73,7 +73,7 @@ class Targets:
             stats,
             settings.assignor_time_limit_ms,
             shard_of=shard_of,
-            mark=lambda group_id: self.mark(group_id, 0),
+            mark=self.mark,
         )
         self._installs = TargetInstalls(slices, shard_of=shard_of, submit=submit)
         self._request_flush = request_flush
@@ -109,9 +109,9 @@ class Targets:
         """How many targets are being computed on a thread or installed."""
         return len(self._in_flight)
 
-    def mark(self, group_id: GroupId, not_before_ms: int) -> None:
-        """Schedule a target for the group, not before the given wall time (KIP-1263)."""
-        wait_ms = not_before_ms - self._clock.now().wall_ms
+    def mark(self, group_id: GroupId, not_before_ms: int = 0, interval_ms: int = 0) -> None:
+        """Schedule a target for the group: not before this wall time, but within the interval."""
+        wait_ms = min(not_before_ms - self._clock.now().wall_ms, interval_ms)
         if wait_ms <= 0:
             self._marked[group_id] = None
             self._request_flush()

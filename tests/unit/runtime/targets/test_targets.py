@@ -173,6 +173,16 @@ def test_members_of_a_large_group_that_join_together_share_a_target() -> None:
     assert epochs(server) == (6, 5)
 
 
+def test_a_target_that_is_dated_ahead_delays_the_next_one_by_the_interval() -> None:
+    """A group imported from a broker whose clock was an hour ahead."""
+    server = VirtualServer({"foo": 3_000})
+    server.join("g", "a", ["foo"])
+    server.group("g").assignment_timestamp += 3_600_000
+    server.join("g", "b", ["foo"])
+    server.advance(LONGEST_INTERVAL_MS)
+    assert epochs(server) == (3, 3)
+
+
 @pytest.mark.parametrize(
     ("members", "partitions", "interval_ms"),
     [(0, 0, 0), (14, 49, 0), (14, 50, 25), (10, 1_000, 50), (1_000, 2_000, 500)],
