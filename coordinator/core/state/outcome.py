@@ -27,8 +27,8 @@ from model.value import value
 class ComputeTarget:
     """Compute a target for the group; the result is an ``InstallTarget`` command.
 
-    Not before ``not_before_ms`` (wall; KIP-1263), but within ``interval_ms``: another clock, which was
-    ahead, may have dated the last target of an imported group. Until then that one stays in force.
+    Not before ``not_before_ms`` (wall; KIP-1263), but within ``interval_ms``: the last target of an
+    imported group may be dated by a clock that was ahead. Until then that target stays in force.
     """
 
     group_id: GroupId
