@@ -5,10 +5,12 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
 from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
 from model.log.side_records import (
+    GroupConfigsSideKey,
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -128,8 +130,10 @@ def move_side(
                 assert isinstance(record.value, TopicDeletionValue)
                 deletion = replace(record.value, log_ends=())
                 moved.append((key, encode_side(SideRecord(of_topic, deletion))[1] or b""))
-            case _:
+            case TopicSideKey() | ProducerIdBlockKey() | ImportGraceKey() | GroupConfigsSideKey():
                 moved.append((key, value))
+            case _:
+                assert_never(record.key)
     return moved
 
 

@@ -25,6 +25,7 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    ShardSideKey,
     SideKey,
     SideRecord,
     SideValue,
@@ -35,6 +36,7 @@ from model.log.side_records import (
 )
 from storage.codec.errors import CodecError
 from storage.side_codec import (
+    SHARD_KINDS,
     TOPIC_KIND,
     decode_side,
     encode_side,
@@ -106,6 +108,14 @@ def test_every_kind_of_the_model_has_bytes() -> None:
     assert {type(record.value) for record in RECORDS} == set(get_args(SideValue))
     kinds = {type(record.key): encode_side_key(record.key)[:1] for record in RECORDS}
     assert len(set(kinds.values())) == len(kinds)
+
+
+def test_what_has_a_partition_is_of_that_log_partition() -> None:
+    """A start reads the others for the whole server, and skips these."""
+    for record in RECORDS:
+        is_of_a_shard = isinstance(record.key, get_args(ShardSideKey))
+        assert is_of_a_shard == hasattr(record.key, "partition")
+        assert encode_side_key(record.key).startswith(SHARD_KINDS) == is_of_a_shard
 
 
 def test_the_bytes_do_not_change() -> None:
