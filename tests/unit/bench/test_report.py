@@ -65,7 +65,7 @@ def test_the_reason_of_the_most_exact_beginning_counts() -> None:
     for number, (begin, reason) in enumerate(REASONS):
         assert find_reason(f"{begin}: rate") == reason
         assert not any(begin.startswith(other) for other, _ in REASONS[:number])
-    assert find_reason("heartbeats: rate") is None
+    assert find_reason("what nobody has profiled: rate") is None
 
 
 def test_nothing_behind_is_said_too() -> None:
