@@ -28,8 +28,8 @@ REASONS = (
     ),
     (
         "joins, Kafka at its default interval",
-        "both compute few targets here; Muster writes and fsyncs a member before it answers, on one "
-        "core",
+        "both compute few targets here; Muster writes and fsyncs a member before it answers, on "
+        "one core",
     ),
     (
         "joins",
