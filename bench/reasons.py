@@ -9,8 +9,7 @@ from __future__ import annotations
 REASONS = (
     (
         "heartbeats",
-        "the generator shares the two cores, and takes half of what there is; CPU is a third of "
-        "Kafka's",
+        "one thread of Python, whose core is full at this rate; CPU is a third of Kafka's",
     ),
     (
         "commits of 1 partition, 8 in flight",
@@ -43,8 +42,8 @@ REASONS = (
     ),
     (
         "1,000 groups of 10 settle",
-        "each group gets two or three targets of 1,000 partitions, a fifth of the CPU; the rest is "
-        "four requests a member with 100 partitions each, on one core",
+        "each group gets two or three targets of 1,000 partitions, less than a fifth of the CPU; "
+        "the rest is four requests a member with 100 partitions each, on one core",
     ),
     (
         "one joins 1,000 members",
@@ -61,8 +60,7 @@ REASONS = (
     ),
     (
         "memory a member",
-        "resident memory counts what the heap of C and the buffers of the store hold at that "
-        "moment, which differs by up to 30 MB between runs; the objects of Python are the same",
+        "not found yet: allocated blocks of Python did not differ from those of a run with less",
     ),
     (
         "uniform, 1,000 × 10,000, overlapping",

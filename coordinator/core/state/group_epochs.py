@@ -76,13 +76,18 @@ def compute_target_effect(
     return ComputeTarget(group_id, last_ms + interval_ms if last_ms else 0, interval_ms)
 
 
+def compute_target_cost(members: int, partitions: int) -> int:
+    """What a target costs all members of a group, in partitions."""
+    return members * COST_OF_MEMBER + partitions
+
+
 def compute_interval_of_size_ms(members: int, partitions: int) -> int:
     """The assignment interval of a group without a configured one; 0 for a small group.
 
     Members that start together join within some milliseconds. With a target for each, all of them
     would be told to give up partitions again and again, and the first ones would wait for those.
     """
-    interval_ms = (members * COST_OF_MEMBER + partitions) // PARTITIONS_PER_MS
+    interval_ms = compute_target_cost(members, partitions) // PARTITIONS_PER_MS
     if interval_ms < SHORTEST_INTERVAL_MS:
         return 0
     return min(interval_ms, LONGEST_INTERVAL_MS)

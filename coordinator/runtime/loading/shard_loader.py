@@ -129,9 +129,10 @@ class ShardLoader:
         for group_id in store.offset_group_ids(shard.partition):
             replay_offset_group(shard, group_id)
             yield OFFSET_GROUP_COST
-        yield from load_producers(store, shard)
+        yield from load_side_records(store, shard, encode_producer_prefixes(shard.partition))
         self.records += yield from load_open_transactions(store, shard)
-        yield from load_client_assignor_state(store, shard)
+        prefixes = encode_client_assignor_prefixes(shard.partition)
+        yield from load_side_records(store, shard, prefixes)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None, int]:
@@ -169,17 +170,9 @@ def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None
     return sum(map(len, found.values()))
 
 
-def load_producers(store: LogStore, shard: Shard) -> Iterator[int]:
-    """Load the partition's producer state from the side records; yields each cost."""
-    for prefix in encode_producer_prefixes(shard.partition):
-        for key, value in store.side(prefix):
-            replay_shard_side(shard, decode_side(key, value))
-            yield RECORD_COST
-
-
-def load_client_assignor_state(store: LogStore, shard: Shard) -> Iterator[int]:
-    """Load the members' client-side assignors from the side records; yields each cost."""
-    for prefix in encode_client_assignor_prefixes(shard.partition):
+def load_side_records(store: LogStore, shard: Shard, prefixes: Iterable[bytes]) -> Iterator[int]:
+    """Load the partition's side records whose keys begin so; yields each cost."""
+    for prefix in prefixes:
         for key, value in store.side(prefix):
             replay_shard_side(shard, decode_side(key, value))
             yield RECORD_COST + (len(value) >> BYTES_COST_SHIFT)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.group_epochs import COST_OF_MEMBER
+from coordinator.core.state.group_epochs import compute_target_cost
 from coordinator.core.target.target_assignment import TargetProblem
 from coordinator.core.target.target_steps import is_target_reached
 from model.ids import GroupId
@@ -41,8 +41,8 @@ class RebalanceCooldowns:
 
     def begin(self, problem: TargetProblem, now_ms: int) -> None:
         """Start the group's cooldown; a target for ``problem`` is installed."""
-        members, partitions = problem.problem.members, problem.problem.partitions
-        rest_ms = (members * COST_OF_MEMBER + partitions) // PARTITIONS_PER_REST_MS
+        cost = compute_target_cost(problem.problem.members, problem.problem.partitions)
+        rest_ms = cost // PARTITIONS_PER_REST_MS
         self._rests[problem.group_id] = _Cooldown(now_ms + rest_ms, problem.group_epoch, now_ms)
 
     def forget(self, group_id: GroupId) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.core.state.group_epochs import compute_target_cost
 from coordinator.runtime.targets import quick_targets, rebalance_cooldowns, target_waits
 from tests.support.virtual.server import VirtualServer
 
@@ -19,7 +20,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> VirtualServer:
     for name in OWNERS:
         join(server, name)
     follow(server)
-    cost = PARTITIONS + 3 * rebalance_cooldowns.COST_OF_MEMBER
+    cost = compute_target_cost(3, PARTITIONS)
     monkeypatch.setattr(quick_targets, "ALWAYS_INLINE_SIZE", 1)
     monkeypatch.setattr(target_waits, "ALWAYS_INLINE_SIZE", 1)
     monkeypatch.setattr(rebalance_cooldowns, "PARTITIONS_PER_REST_MS", cost / REST_MS)
