@@ -19,7 +19,7 @@ from coordinator.core.target.target_assignment import (
     find_target_problem,
 )
 from coordinator.core.target.target_steps import ContinueMoves
-from coordinator.runtime.clock import Scheduler, SteadyClock
+from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.targets.assignor_runs import Assignments, Failure, Result
@@ -78,7 +78,8 @@ class Targets:
         self._installs = TargetInstalls(slices, shard_of=shard_of, submit=submit)
         self._request_flush = request_flush
         self._marked: dict[GroupId, None] = {}
-        self._later: set[GroupId] = set()
+        self._later: dict[GroupId, tuple[int, Cancellable]] = {}
+        """When each group's wait ends (monotonic ms), and its timer."""
         self._in_flight: set[GroupId] = set()
         self._waits = TargetWaits()
         self._is_stopped = False
@@ -103,6 +104,7 @@ class Targets:
     def _forget(self, group_id: GroupId) -> None:
         self._quick.forget(group_id)
         self._waits.forget(group_id)
+        self._cancel_wait(group_id)
 
     @property
     def in_flight(self) -> int:
@@ -113,20 +115,28 @@ class Targets:
         """Schedule a target for the group: not before this wall time, but within the interval."""
         wait_ms = min(not_before_ms - self._clock.now().wall_ms, interval_ms)
         if wait_ms <= 0:
-            self._marked[group_id] = None
-            self._request_flush()
+            self._mark_now(group_id)
         else:
             self._mark_later(group_id, wait_ms)
 
-    def _mark_later(self, group_id: GroupId, wait_ms: int) -> None:
-        if group_id not in self._later:
-            self._later.add(group_id)
-            self._scheduler.call_later_ms(wait_ms, lambda: self._interval_passed(group_id))
-
-    def _interval_passed(self, group_id: GroupId) -> None:
-        self._later.discard(group_id)
+    def _mark_now(self, group_id: GroupId) -> None:
+        self._cancel_wait(group_id)
         self._marked[group_id] = None
         self._request_flush()
+
+    def _mark_later(self, group_id: GroupId, wait_ms: int) -> None:
+        """Wait, unless the group waits for less: an interval may have become shorter."""
+        until_ms = self._now_ms() + wait_ms
+        if group_id in self._later and self._later[group_id][0] <= until_ms:
+            return
+        self._cancel_wait(group_id)
+        timer = self._scheduler.call_later_ms(wait_ms, lambda: self._mark_now(group_id))
+        self._later[group_id] = until_ms, timer
+
+    def _cancel_wait(self, group_id: GroupId) -> None:
+        waiting = self._later.pop(group_id, None)
+        if waiting is not None:
+            waiting[1].cancel()
 
     def compute_due(self) -> None:
         """Compute the marked targets, or start computing them."""

@@ -13,7 +13,9 @@ import pytest
 from coordinator.core.state.group_epochs import LONGEST_INTERVAL_MS, compute_interval_of_size_ms
 from coordinator.runtime.runtime import Runtime
 from model.caller import INTERNAL
+from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.groups import DeleteGroup
 from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicName
@@ -180,6 +182,43 @@ def test_a_target_that_is_dated_ahead_delays_the_next_one_by_the_interval() -> N
     server.group("g").assignment_timestamp += 3_600_000
     server.join("g", "b", ["foo"])
     server.advance(LONGEST_INTERVAL_MS)
+    assert epochs(server) == (3, 3)
+
+
+def set_interval(server: VirtualServer, interval_ms: int | None) -> None:
+    operation = ConfigOperation.DELETE if interval_ms is None else ConfigOperation.SET
+    value = None if interval_ms is None else str(interval_ms)
+    change = ConfigChange("consumer.assignment.interval.ms", operation, value)
+    server.submit(AlterGroupConfigs(INTERNAL, GroupId("g"), (change,)))
+    server.settle()
+
+
+def test_an_interval_that_becomes_shorter_ends_the_wait_for_the_longer_one() -> None:
+    server = VirtualServer({"foo": 3_000})
+    set_interval(server, 15_000)
+    server.join("g", "a", ["foo"])
+    server.join("g", "b", ["foo"])
+    assert epochs(server) == (3, 2)
+    set_interval(server, None)
+    assert epochs(server) == (3, 2)
+    server.advance(LONGEST_INTERVAL_MS)
+    assert epochs(server) == (3, 3)
+
+
+def test_a_deleted_group_leaves_no_wait_to_the_next_one_of_its_name() -> None:
+    settings = CoordinatorSettings(group_consumer_assignment_interval_ms=1_000)
+    server = VirtualServer({"foo": 4}, settings=settings)
+    server.join("g", "a", ["foo"])
+    server.join("g", "b", ["foo"])
+    server.leave("g", "a")
+    server.leave("g", "b")
+    server.submit(DeleteGroup(INTERNAL, GroupId("g")))
+    server.advance(500)
+    server.join("g", "c", ["foo"])
+    server.join("g", "d", ["foo"])
+    server.advance(999)
+    assert epochs(server) == (3, 2)
+    server.advance(1)
     assert epochs(server) == (3, 3)
 
 
