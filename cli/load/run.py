@@ -60,6 +60,7 @@ class _Test:
         self._interrupts = 0
         self._interrupted = asyncio.Event()
         self._workers: Workers | None = None
+        self._deleting: asyncio.Task[None] | None = None
         self._seconds = 0.0
         self._count = 0
 
@@ -92,8 +93,9 @@ class _Test:
             await workers.end(within_s)
             self._total.merge(workers.take())
             self._view.stop()
-            await self._delete_groups(group_ids, ground.coordinators)
-        if workers.failures and not self._seconds:
+            if self._interrupts < 2:
+                await self._delete_groups(group_ids, ground.coordinators)
+        if workers.failures and not self._seconds and not self._interrupts:
             raise CommandError("\n".join(dict.fromkeys(workers.failures)), ExitCode.UNREACHABLE)
         return Result(
             self._plan,
@@ -111,6 +113,12 @@ class _Test:
         if self._workers is not None:
             self._workers.stop()
             self._workers.changed.set()
+        if self._interrupts > 1:
+            # Nobody waits any more, for members that leave, or for groups that are deleted.
+            if self._workers is not None:
+                self._workers.kill()
+            if self._deleting is not None:
+                self._deleting.cancel()
 
     async def _until_interrupted(self, work: Coroutine[Any, Any, Ground]) -> Ground:
         task = asyncio.create_task(work)
@@ -135,9 +143,11 @@ class _Test:
         if self._plan.protocol is GroupProtocol.SESSION:
             from cli.load.processes.session_ground import delete_session_groups
 
-            await delete_session_groups(self._plan, group_ids)
+            work = delete_session_groups(self._plan, group_ids)
         else:
-            await delete_groups(self._plan, group_ids, addresses)
+            work = delete_groups(self._plan, group_ids, addresses)
+        self._deleting = asyncio.create_task(work)
+        await asyncio.wait([self._deleting])
 
     async def _gather(self, workers: Workers) -> None:
         """Wait until all members have joined. Raises ``CommandError`` if they do not in time."""

@@ -246,8 +246,11 @@ class WireCrew:
 
     async def _drain(self) -> None:
         """Wait for answers, and send what was due before the end; what is left then is an error."""
-        deadline_ns = monotonic_ns() + int(self._plan.timeout_s * _NS)
-        await poll_until(lambda: monotonic_ns() >= deadline_ns or not self._count_open(), _UPKEEP_S)
+        began_ns = monotonic_ns()
+        await poll_until(
+            lambda: monotonic_ns() >= began_ns + int(self._drain_s * _NS) or not self._count_open(),
+            _UPKEEP_S,
+        )
         now_ns = monotonic_ns()
         for lane in self._all_lanes():
             if any(intended_ns >= 0 for _, intended_ns, _ in lane.in_flight):

@@ -87,15 +87,19 @@ class Workers:
         """Wait for the end of all processes, and kill those that are late."""
         if self._readers:
             await asyncio.wait(self._readers, timeout=within_s)
-        for process in self._processes:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
+        self.kill()
         for process in self._processes:
             await process.wait()
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
+
+    def kill(self) -> None:
+        """End all processes now; their members stay until their sessions end."""
+        for process in self._processes:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
 
     def _order(self, process: asyncio.subprocess.Process, line: str) -> None:
         assert process.stdin is not None

@@ -36,7 +36,7 @@ class FakeKafka:
 
     Commit number ``stalls_at`` (from 1) is answered after ``stall_s``, and nothing else meanwhile;
     at commit ``closes_at`` it closes all connections and its listener. Commits get
-    ``commit_error``. With ``passwords``, by user, connections must log in.
+    ``commit_error``, and from number ``silent_from`` on no answer. With ``passwords``, by user, connections must log in.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class FakeKafka:
         stalls_at: int = 0,
         stall_s: float = 0.0,
         closes_at: int = 0,
+        silent_from: int = 0,
         commit_error: int = 0,
         passwords: Mapping[str, str] | None = None,
     ) -> None:
@@ -52,6 +53,8 @@ class FakeKafka:
         self.logins: list[str] = []
         self._stalls_at, self._stall_s, self._closes_at = stalls_at, stall_s, closes_at
         self._commit_error = commit_error
+        self._silent_from = silent_from
+        self._is_closed = asyncio.Event()
         self._passwords = passwords
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
@@ -78,6 +81,7 @@ class FakeKafka:
     async def _close(self) -> None:
         assert self._server is not None
         self._server.close()
+        self._is_closed.set()
         for writer in self._writers:
             writer.transport.abort()
         await asyncio.sleep(0)
@@ -119,6 +123,9 @@ class FakeKafka:
                 time.sleep(self._stall_s)  # noqa: ASYNC251
             if self.commits == self._closes_at:
                 await self._close()
+                return None
+            if 0 < self._silent_from <= self.commits:
+                await self._is_closed.wait()
                 return None
         return self._compute_values(key, asked)
 

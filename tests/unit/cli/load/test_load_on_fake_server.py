@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,38 @@ def test_an_interrupted_test_prints_the_figures_so_far(number: signal.Signals) -
     assert result["interrupted"]
     assert 0 < result["requests"] < 1000
     assert 0 < result["seconds"] < 50
+
+
+def test_an_interrupted_test_waits_a_second_for_answers() -> None:
+    """Bug: it waited for the whole --timeout."""
+    with FakeKafka(silent_from=20) as server:
+        process = start(
+            server.address, "--rate", "100", "--duration", "100s", "--timeout", "5m"
+        )  # fmt: skip
+        while server.commits < 21:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == 130
+    assert json.loads(output)["errors"]["TIMED_OUT"] == 2
+
+
+def test_a_second_interrupt_ends_a_test_at_once() -> None:
+    """Bug: nothing could end the wait for members that leave and groups that are deleted."""
+    with FakeKafka(stalls_at=20, stall_s=30.0) as server:
+        process = start(
+            server.address, "--rate", "100", "--duration", "100s", "--timeout", "5m"
+        )  # fmt: skip
+        while server.commits < 20:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=WITHIN_S)
+        assert server.commits == 20, "the server stalls"
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert json.loads(output)["interrupted"]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
