@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def check_plan(plan: Plan) -> None:
     host, colon, port = plan.address.rpartition(":")
     if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
         raise _compute_error(f"{plan.address!r} is not HOST:PORT")
+    if not (math.isfinite(plan.rate) and math.isfinite(plan.churn)):
+        raise _compute_error("--rate and --churn are numbers a second")
     if not plan.members and plan.workload is not Workload.COMMITS:
         raise _compute_error(f"{plan.workload} need --members; only commits can do without")
     if not plan.members and (plan.churn or plan.protocol is GroupProtocol.SESSION):

@@ -8,6 +8,8 @@ from time import monotonic_ns
 from typing import Final
 
 _NS: Final = 1_000_000_000
+_TICKS_MAX: Final = 10
+"""In one iteration of the loop."""
 
 
 async def poll_until(condition: Callable[[], object], every_s: float) -> None:
@@ -19,10 +21,14 @@ async def poll_until(condition: Callable[[], object], every_s: float) -> None:
 async def tick(
     rate: float, start_ns: int, find_end_ns: Callable[[], int], every_s: float
 ) -> AsyncIterator[None]:
-    """Tick ``rate`` times a second, by the clock and not by answers; the end may be moved."""
+    """Tick ``rate`` times a second, by the clock and not by answers; the end may be moved.
+
+    If the work of a tick takes longer, there are fewer, and the loop still has its turns.
+    """
     ticks = 0
-    while monotonic_ns() < find_end_ns():
-        while monotonic_ns() >= start_ns + int((ticks + 1) / rate * _NS):
+    while (now_ns := monotonic_ns()) < find_end_ns():
+        due = int((now_ns - start_ns) / _NS * rate) - ticks
+        for _ in range(min(due, _TICKS_MAX)):
             ticks += 1
             yield
-        await asyncio.sleep(every_s)
+        await asyncio.sleep(0 if due > _TICKS_MAX else every_s)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final
 
 _NS: Final = 1_000_000_000
@@ -60,10 +62,26 @@ class Pace:
         if intended_ns > now_ns or intended_ns >= self._end_ns:
             return None
         self._number += 1
-        self._next_ns = self._start_ns + compute_intended_ns(
-            self._number, self._rate, self._ramp_ns
-        )
+        self._next_ns = self._start_ns + self._compute(self._number)
         return intended_ns
+
+    def take_all(self, now_ns: int, parts: int) -> Iterator[tuple[int, int]]:
+        """All that is due at a held rate: intended times, and how many are intended from then on.
+
+        There are at most about ``parts`` of them, because what is due may be very many.
+        """
+        due_ns = min(self._end_ns, now_ns + 1) - self._start_ns
+        most = self._number + int(self._rate * max(0, due_ns) / _NS) + 2
+        first = self._number
+        self._number = max(first, bisect_left(range(most), due_ns, key=self._compute))
+        step = max(1, (self._number - first) // parts)
+        for number in range(first, self._number, step):
+            intended_ns = self._start_ns + self._compute(number)
+            yield intended_ns, min(step, self._number - number)
+        self._next_ns = self._start_ns + self._compute(self._number)
+
+    def _compute(self, number: int) -> int:
+        return compute_intended_ns(number, self._rate, self._ramp_ns)
 
     def is_due(self, now_ns: int) -> bool:
         """Whether ``take`` would give out a request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -75,6 +76,8 @@ def test_a_process_reads_the_plan_that_was_written() -> None:
         ({"address": "host:0"}, "is not HOST:PORT"),
         ({"members": 0}, "heartbeats need --members"),
         ({"members": 0, "workload": Workload.COMMITS}, "--churn and --server need --members"),
+        ({"rate": math.inf}, "--rate and --churn are numbers"),
+        ({"churn": math.nan}, "--rate and --churn are numbers"),
         ({"members": 4}, "4 members are too few for 5 groups"),
         ({"workload": Workload.IDLE}, "leave --rate out"),
         ({"protocol": GroupProtocol.SESSION}, "sessions need no heartbeats"),
