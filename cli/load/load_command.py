@@ -126,3 +126,6 @@ def _run(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if failed:
         raise CommandError("\n".join(failed))
+    if result.failures:
+        # Some of the figures are missing; a line for each has been printed.
+        raise typer.Exit(ExitCode.FAILED)

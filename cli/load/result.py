@@ -41,5 +41,6 @@ def compute_content(result: Result, failed: Sequence[str]) -> dict[str, Any]:
         "interrupted": result.is_interrupted,
         "joining_errors": result.joining_errors,
         **compute_report(result.figures, result.seconds),
+        "failures": list(result.failures),
         "failed_expectations": list(failed),
     }

@@ -128,6 +128,7 @@ class Workers:
             case "ready":
                 self._ready += 1
             case "failed":
+                self._recent.errors["PROCESS_FAILED"] += 1
                 self.failures.append(said["message"])
             case "figures":
                 self._joined[index] = said["joined"]

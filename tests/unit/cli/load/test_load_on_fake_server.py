@@ -100,6 +100,20 @@ def test_a_server_that_dies_is_an_error_figure() -> None:
     assert result["latency_ms"]["p99"] > 1000
 
 
+def test_a_process_of_the_test_that_dies_is_no_success() -> None:
+    """Bug: the exit code was 0, and the JSON did not say that figures were missing."""
+    with FakeKafka() as server:
+        process = start(server.address, "--rate", "100", "--duration", "3s")
+        while server.commits < 20:
+            assert process.poll() is None
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(child), signal.SIGKILL)
+        output, errors = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == 1
+    assert errors == "muster: a process of the load test died: it was killed\n"
+    assert json.loads(output)["failures"] == ["a process of the load test died: it was killed"]
+
+
 def test_a_server_that_is_not_there_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
