@@ -88,7 +88,8 @@ class ConsumerMember(Member):
                 self._change(0, (), must_acknowledge=False)
                 self.lane.add_control(self)
             return code
-        interval_ns = response.heartbeat_interval * 1_000_000
+        # At an interval of 0 it would be due again at once, for ever.
+        interval_ns = max(1, response.heartbeat_interval) * 1_000_000
         is_sooner, self.interval_ns = interval_ns < self.interval_ns, interval_ns
         if is_sooner:
             self.keeper.note_interval(self)

@@ -136,6 +136,15 @@ def test_after_a_lost_connection_it_says_everything_once() -> None:
     assert pair.send().topic_partitions is None
 
 
+@pytest.mark.parametrize("interval_ms", [0, -5])
+def test_an_interval_of_nothing_is_the_shortest_one(interval_ms: int) -> None:
+    """Bug: the next heartbeat was due at once, and the process looked for it for ever."""
+    pair = Pair()
+    pair.send()
+    pair.member.handle(pair.make_answer(1, (0, 1, 2, 3), heartbeat_interval=interval_ms))
+    assert pair.member.interval_ns > 0
+
+
 def test_it_leaves_once() -> None:
     pair = Pair()
     pair.send()
