@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic_ns
@@ -43,7 +43,12 @@ class Population:
         self._due: list[tuple[int, int, Member]] = []
         self._commits: dict[Member, CommitCall] = {}
         self._commit_starts = 0
-        self._has_own_lanes = plan.members <= plan.connections
+        shared_by = Counter[str]()
+        for group in share.groups:
+            shared_by[group.address] += group.members
+        self._has_own_lanes = all(
+            count <= len(lanes[address]) for address, count in shared_by.items()
+        )
         self._replacements: dict[Member, Member] = {}
         self._leaving = 0
         self.members: deque[Member] = deque()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any
 
 from cli.load.wire.security import Security
@@ -101,33 +102,31 @@ class Share:
         return cls(**{**content, "groups": groups})
 
 
-def count_processes(plan: Plan) -> int:
-    """How many processes a plan can use: each has a group and a connection at least."""
-    return max(1, min(plan.processes, plan.groups, plan.connections))
-
-
 def compute_shares(
     plan: Plan, topic_id: str, group_ids: Sequence[str], addresses: Sequence[str]
 ) -> list[Share]:
-    """Share a plan out: groups in turn, the rest in proportion to members, or else groups."""
+    """Share a plan out: groups in turn, the rest in proportion to members, or else groups.
+
+    Each process has a group and a connection at least, and for heartbeats two members.
+    """
     each, rest = divmod(plan.members, plan.groups)
     groups = [
         GroupShare(group_id, address, each + (index < rest))
         for index, (group_id, address) in enumerate(zip(group_ids, addresses, strict=True))
     ]
-    count = count_processes(plan)
-    parts = [tuple(groups[index::count]) for index in range(count)]
-    weights = [sum(group.members for group in part) or len(part) for part in parts]
+    count = max(1, min(plan.processes, plan.groups, plan.connections))
+    while True:
+        parts = [tuple(groups[index::count]) for index in range(count)]
+        weights = [sum(group.members for group in part) or len(part) for part in parts]
+        if count == 1 or plan.workload is not Workload.HEARTBEATS or min(weights) > 1:
+            break
+        count -= 1
     total = sum(weights)
+    # As many connections as members are one for each member, also in processes of more members.
+    ends = [round(plan.connections * end / total) for end in accumulate(weights)]
     shares = [
-        Share(
-            topic_id,
-            part,
-            plan.connections // count + (index < plan.connections % count),
-            plan.rate * weight / total,
-            plan.churn * weight / total,
-        )
-        for index, (part, weight) in enumerate(zip(parts, weights, strict=True))
+        Share(topic_id, part, end - begin, plan.rate * weight / total, plan.churn * weight / total)
+        for part, weight, begin, end in zip(parts, weights, [0, *ends], ends, strict=False)
     ]
     return [replace(share, connections=_compute_connections(plan, share)) for share in shares]
 

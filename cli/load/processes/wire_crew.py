@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
@@ -179,11 +179,16 @@ class WireCrew:
         return [lane for lanes in self._lanes.values() for lane in lanes]
 
     def _make_lanes(self, share: Share) -> dict[str, list[Lane]]:
-        """Connections in turn to each coordinator of the groups."""
-        addresses = list(dict.fromkeys(group.address for group in share.groups))
-        lanes: dict[str, list[Lane]] = {address: [] for address in addresses}
-        for index in range(share.connections):
-            address = addresses[index % len(addresses)]
+        """Connections to each coordinator of the groups, one at least, in proportion to members."""
+        members = Counter[str]()
+        for group in share.groups:
+            members[group.address] += group.members or 1
+        lanes: dict[str, list[Lane]] = {address: [] for address in members}
+        for _ in range(share.connections):
+            address = max(
+                members,
+                key=lambda each: (not lanes[each], members[each] / (len(lanes[each]) + 1)),
+            )
             lanes[address].append(Lane(address, self._plan.in_flight, self._pace, self))
         return lanes
 

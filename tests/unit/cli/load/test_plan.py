@@ -56,6 +56,23 @@ def test_there_are_no_more_processes_than_groups() -> None:
     assert len(share_out(replace(PLAN, groups=2, processes=8))) == 2
 
 
+def test_as_many_connections_as_members_are_one_each_in_every_process() -> None:
+    """Bug: 10 groups in 4 processes had 60 members on 50 connections in two of them."""
+    plan = replace(PLAN, workload=Workload.IDLE, rate=0, members=200, connections=200)
+    shares = share_out(plan)
+    assert len(shares) == 3
+    for share in shares:
+        assert share.connections == sum(group.members for group in share.groups)
+
+
+def test_no_process_has_a_single_member_whose_heartbeat_is_held_back() -> None:
+    for members, groups, processes in ((5, 5, 2), (4, 4, 2), (4, 3, 1), (2, 2, 1)):
+        shares = share_out(replace(PLAN, members=members, groups=groups, processes=4))
+        assert len(shares) == processes
+        for share in shares:
+            assert sum(group.members for group in share.groups) >= 2 * share.connections
+
+
 def test_a_process_has_a_connection_to_each_of_its_coordinators() -> None:
     (share,) = compute_shares(
         replace(PLAN, processes=1, connections=2), "00", GROUPS, ["a:1", "b:1", "c:1", "a:1", "b:1"]
