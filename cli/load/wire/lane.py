@@ -87,6 +87,9 @@ class Lane(asyncio.Protocol):
         self._transport = transport
         self._kept = b""
         transport.set_protocol(self)
+        if transport.is_closing():
+            # Closed since it was opened: its former protocol was told, and nobody else will be.
+            self.connection_lost(None)
         self.fill()
 
     @property

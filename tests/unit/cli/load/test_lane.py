@@ -39,8 +39,11 @@ class Meter:
     def wait_for_work(self, lane: Lane) -> None:
         assert not lane.calls, "something is due all the time"
 
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+
     def lose(self, lane: Lane, why: str) -> None:
-        raise AssertionError(why)
+        self.lost.append(why)
 
 
 class Transport:
@@ -48,6 +51,10 @@ class Transport:
 
     def __init__(self) -> None:
         self.written = b""
+        self.closes = False
+
+    def is_closing(self) -> bool:
+        return self.closes
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         pass
@@ -96,3 +103,16 @@ def test_an_acknowledgement_is_not_followed_by_a_heartbeat_of_the_member() -> No
     assert transport.written == b"\3"
     lane.data_received(ANSWER)
     assert transport.written == b"\3\3"
+
+
+def test_a_connection_that_was_closed_before_it_is_used_is_lost() -> None:
+    """Bug: requests were written to nobody, and timed out."""
+    meter, transport = Meter(), Transport()
+    transport.closes = True
+    lane = Lane("a:1", 1, Pace(0, 0), meter)
+    lane.controls.append(Numbered(1))
+    lane.attach(cast(asyncio.Transport, transport))
+    assert meter.lost == ["CONNECTION_LOST"]
+    assert not lane.is_open
+    assert not transport.written
+    assert lane.controls
