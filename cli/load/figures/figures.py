@@ -22,7 +22,8 @@ class Figures:
     ``convergence`` from a join until its group is complete again. ``answered`` requests had no
     error and were answered within the test. ``controls`` are the requests of members beside the
     load: joins, acknowledgements, heartbeats that keep a session. ``handled`` are all that were
-    answered, also before the measured part, in ``cpu_s`` of the processes.
+    answered, also before the measured part, in ``cpu_s`` of the processes; ``busy_s`` is their CPU
+    time within the measured part.
     """
 
     latency: Histogram = field(default_factory=Histogram)
@@ -33,6 +34,7 @@ class Figures:
     controls: int = 0
     handled: int = 0
     cpu_s: float = 0.0
+    busy_s: float = 0.0
 
     def merge(self, other: Figures) -> None:
         """Add the counts of another."""
@@ -44,6 +46,7 @@ class Figures:
         self.controls += other.controls
         self.handled += other.handled
         self.cpu_s += other.cpu_s
+        self.busy_s += other.busy_s
 
     def dump(self) -> Json:
         """The counts as JSON."""
@@ -56,6 +59,7 @@ class Figures:
             "controls": self.controls,
             "handled": self.handled,
             "cpu_s": self.cpu_s,
+            "busy_s": self.busy_s,
         }
 
     @classmethod
@@ -70,6 +74,7 @@ class Figures:
             content["controls"],
             content["handled"],
             content["cpu_s"],
+            content["busy_s"],
         )
 
 

@@ -25,6 +25,7 @@ class Recorder:
         self._figures = Figures()
         self._begin_ns = self._end_ns = 1 << 63
         self._cpu_s = time.process_time()
+        self._busy_from_s: float | None = None
 
     def open(self, begin_ns: int, end_ns: int) -> None:
         """Measure requests intended within these times."""
@@ -33,6 +34,16 @@ class Recorder:
     def stop(self, now_ns: int) -> None:
         """Measure no later requests."""
         self._end_ns = min(self._end_ns, now_ns)
+
+    def begin_busy(self) -> None:
+        """The measured part begins: whether the process is at its limit counts from now on."""
+        self._busy_from_s = time.process_time()
+
+    def end_busy(self) -> None:
+        """The measured part has ended."""
+        if self._busy_from_s is not None:
+            self._figures.busy_s += time.process_time() - self._busy_from_s
+            self._busy_from_s = None
 
     def record(self, now_ns: int, intended_ns: int, sent_ns: int, code: int) -> None:
         """Count a request of the load that has been answered."""

@@ -111,7 +111,7 @@ def compute_summary(plan: Plan, figures: Figures, seconds: float) -> list[str]:
 
 def compute_limit_note(figures: Figures, seconds: float, processes: int) -> str | None:
     """Say so where the generator itself was at its limit."""
-    used = figures.cpu_s / (seconds * processes) if seconds > 0 else 0.0
+    used = figures.busy_s / (seconds * processes) if seconds > 0 else 0.0
     if used < _BUSY:
         return None
     return (

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic_ns
 from typing import Any, Final, Protocol
@@ -79,6 +80,7 @@ class Worker:
         """End what it does now; members leave."""
         now_ns = monotonic_ns()
         self._recorder.stop(now_ns)
+        self._recorder.end_busy()
         self._crew.stop(now_ns)
         if self._gathering is not None:
             self._gathering.cancel()
@@ -105,6 +107,8 @@ class Worker:
             start_ns, end_ns = await self._go
             self._report_ns = start_ns + int(self._plan.ramp_s * _NS)
             self._recorder.open(self._report_ns, end_ns)
+            self._call_at(self._report_ns, self._recorder.begin_busy)
+            self._call_at(end_ns, self._recorder.end_busy)
             await self._crew.run(start_ns, end_ns)
         except asyncio.CancelledError:
             pass
@@ -115,6 +119,9 @@ class Worker:
             self._say_figures()
             await self._crew.leave()
             say({"say": "done"})
+
+    def _call_at(self, at_ns: int, work: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(max(0, at_ns - monotonic_ns()) / _NS, work)
 
     async def _report(self) -> None:
         """Say the figures of every second; from the measured part on, of each of its seconds."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from cli.load.figures.figures import Figures
 from cli.load.figures.recorder import Recorder
+from cli.load.figures.view import compute_limit_note
 from cli.load.wire.pace import Pace
 
 SECOND = 1_000_000_000
@@ -46,3 +50,29 @@ def test_a_few_requests_that_are_not_sent_are_counted_one_by_one() -> None:
     assert figures.errors == {"NOT_SENT": 10}
     assert figures.latency.quantile(0.1) == pytest.approx(1.1 * SECOND, rel=0.01)
     assert figures.latency.quantile(1.0) == 2 * SECOND
+
+
+def test_only_the_measured_part_says_whether_the_test_was_the_limit() -> None:
+    """Bug: the CPU of a ramp of 30 s counted as if it had been used in 5 s that were measured."""
+    recorder = Recorder(is_held=True)
+    burn()
+    recorder.begin_busy()
+    recorder.end_busy()
+    burn()
+    recorder.end_busy()
+    figures = recorder.take()
+    assert figures.busy_s < figures.cpu_s / 10
+    assert compute_limit_note(figures, figures.cpu_s, 1) is None
+    recorder.begin_busy()
+    burn()
+    recorder.end_busy()
+    figures = Figures.load(recorder.take().dump())
+    assert figures.busy_s > figures.cpu_s * 0.9
+    assert compute_limit_note(figures, figures.cpu_s, 1) is not None
+
+
+def burn() -> None:
+    """Use 20 ms of CPU."""
+    until = time.process_time() + 0.02
+    while time.process_time() < until:
+        pass
