@@ -14,7 +14,7 @@ from typing import Any, Final
 from cli.errors import CommandError, ExitCode
 from cli.load.figures.figures import Figures
 from cli.load.figures.view import View, format_errors
-from cli.load.options.plan import GroupProtocol, Plan, compute_shares
+from cli.load.options.plan import GroupProtocol, Plan, Workload, compute_shares
 from cli.load.processes.cluster import Ground, delete_groups, prepare
 from cli.load.processes.workers import Workers
 
@@ -211,10 +211,22 @@ class _Test:
 
 
 def check_partitions(plan: Plan) -> None:
-    """Raise ``CommandError`` if a commit has more partitions than the topic."""
+    """Raise ``CommandError`` if a commit has more partitions than the topic, or than a member."""
     if plan.commit_partitions > plan.partitions:
         raise CommandError(
             f"topic {plan.topic} has {plan.partitions} partitions, "
             f"fewer than --commit-partitions {plan.commit_partitions}",
+            ExitCode.USAGE,
+        )
+    most = -(-plan.members // plan.groups)
+    if (
+        plan.protocol is GroupProtocol.SESSION
+        and plan.workload is Workload.COMMITS
+        and plan.partitions < most * plan.commit_partitions
+    ):
+        raise CommandError(
+            f"{plan.partitions} partitions for {most} members of a group are fewer than "
+            f"--commit-partitions {plan.commit_partitions} for each, and members commit what they "
+            "own: use fewer --members",
             ExitCode.USAGE,
         )

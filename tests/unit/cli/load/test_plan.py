@@ -11,6 +11,7 @@ import pytest
 from cli.errors import CommandError, ExitCode
 from cli.load.options.arguments import check_plan, choose_protocol, parse_expectations
 from cli.load.options.plan import GroupProtocol, Plan, Share, Workload, compute_shares
+from cli.load.run import check_partitions
 from cli.load.wire.security import Security
 
 PLAN = Plan(
@@ -110,6 +111,19 @@ def test_what_does_not_fit_together_is_a_matter_of_usage(
     with pytest.raises(CommandError, match=says) as raised:
         check_plan(replace(PLAN, **changed))  # type: ignore[arg-type]
     assert raised.value.exit_code is ExitCode.USAGE
+
+
+def test_sessions_that_would_own_less_than_a_commit_needs_are_refused() -> None:
+    """Bug: the SDK has nothing to send for an empty commit, which counted as answered."""
+    plan = replace(
+        PLAN, protocol=GroupProtocol.SESSION, workload=Workload.COMMITS, members=51, partitions=10
+    )
+    with pytest.raises(CommandError, match="10 partitions for 11 members of a group are fewer"):
+        check_partitions(plan)
+    check_partitions(replace(plan, members=50))
+    check_partitions(replace(plan, protocol=GroupProtocol.CONSUMER))
+    with pytest.raises(CommandError, match="use fewer --members"):
+        check_partitions(replace(plan, members=50, commit_partitions=2))
 
 
 def test_one_server_is_named() -> None:
