@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from cli.load.figures.figures import Figures
+from cli.load.members.group import Group
 from cli.load.wire.messages import name_error
 from cli.load.wire.pace import Pace
 
@@ -82,6 +84,11 @@ class Recorder:
     def record_convergence(self, took_ns: int) -> None:
         """Count a join whose group is complete again."""
         self._figures.convergence.add(took_ns)
+
+    def record_not_converged(self, groups: Iterable[Group]) -> None:
+        """Count the joins whose groups are not complete until now."""
+        if joins := sum(group.give_up() for group in groups):
+            self._figures.errors["NOT_CONVERGED"] += joins
 
     def count_error(self, name: str) -> None:
         """Count an error that is no response."""

@@ -50,6 +50,19 @@ class Group:
                 self._on_converged(now_ns - began_ns)
             self._joins_ns.clear()
 
+    def give_up(self) -> int:
+        """Report all joins that still last, and return how many: each takes longer than that."""
+        given_up, now_ns = len(self._joins_ns), monotonic_ns()
+        for began_ns in self._joins_ns:
+            self._on_converged(now_ns - began_ns)
+        self._joins_ns.clear()
+        return given_up
+
+    @property
+    def is_converging(self) -> bool:
+        """Whether a join still lasts."""
+        return bool(self._joins_ns)
+
     def remove(self, epoch: int, owned: int, unacknowledged: int) -> None:
         """A member leaves."""
         self._forget_epoch(epoch)

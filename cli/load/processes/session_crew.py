@@ -22,6 +22,8 @@ _NS: Final = 1_000_000_000
 _WAVE: Final = 200
 _POLL_S: Final = 0.002
 _LEAVE_S: Final = 5.0
+_STOP_S: Final = 1.0
+"""How long an interrupted test waits for answers."""
 
 
 class SessionMember:
@@ -81,6 +83,7 @@ class SessionCrew:
         ]
         self._tasks: set[asyncio.Task[None]] = set()
         self._end_ns = 1 << 63
+        self._drain_s = plan.timeout_s
         self._turn = 0
 
     async def gather(self) -> None:
@@ -114,16 +117,26 @@ class SessionCrew:
         sending = [asyncio.create_task(self._send(i, senders)) for i in range(senders)]
         await poll_until(lambda: monotonic_ns() >= self._end_ns, _POLL_S)
         if sending:
-            await asyncio.wait(sending, timeout=self._plan.timeout_s)
+            await asyncio.wait(sending, timeout=self._drain_s)
         for task in sending:
             task.cancel()
         await asyncio.gather(*sending, return_exceptions=True)
         self._recorder.record_not_sent(self._pace, monotonic_ns())
+        deadline_ns = monotonic_ns() + int(self._drain_s * _NS)
+        await poll_until(
+            lambda: (
+                monotonic_ns() >= deadline_ns
+                or not any(group.is_converging for group in self._groups)
+            ),
+            _POLL_S,
+        )
+        self._recorder.record_not_converged(self._groups)
 
     def stop(self, now_ns: int) -> None:
         """End the load now."""
         self._pace.stop(now_ns)
         self._end_ns = min(self._end_ns, now_ns)
+        self._drain_s = min(self._drain_s, _STOP_S)
 
     async def leave(self) -> None:
         """Let all members leave, and close the connections."""
@@ -166,8 +179,11 @@ class SessionCrew:
             await self._commit(intended_ns)
 
     async def _commit(self, intended_ns: int) -> None:
-        each = self._members[self._turn % len(self._members)]
-        self._turn += 1
+        each = self._find_owner()
+        if each is None:
+            self._recorder.record_unanswered("NOTHING_OWNED", monotonic_ns(), intended_ns)
+            await asyncio.sleep(_POLL_S)
+            return
         owned = islice(each.member.assignment, self._plan.commit_partitions)
         offsets = {TopicPartition(*place): self._turn for place in owned}
         sent_ns = monotonic_ns()
@@ -179,6 +195,15 @@ class SessionCrew:
             await asyncio.sleep(_POLL_S)
         else:
             self._recorder.record(monotonic_ns(), intended_ns, sent_ns, 0)
+
+    def _find_owner(self) -> SessionMember | None:
+        """The next member in turn that owns what a commit needs: the SDK sends no empty one."""
+        for _ in range(len(self._members)):
+            each = self._members[self._turn % len(self._members)]
+            self._turn += 1
+            if len(each.member.assignment) >= self._plan.commit_partitions:
+                return each
+        return None
 
     async def _replace_members(self, start_ns: int) -> None:
         async for _ in tick(self._share.churn, start_ns, lambda: self._end_ns, _POLL_S):

@@ -250,7 +250,7 @@ class WireCrew:
             return
 
     async def _drain(self) -> None:
-        """Wait for answers, and send what was due before the end; what is left then is an error."""
+        """Wait for answers and joins, and send what was due; what is left then is an error."""
         began_ns = monotonic_ns()
         await poll_until(
             lambda: monotonic_ns() >= began_ns + int(self._drain_s * _NS) or not self._count_open(),
@@ -261,13 +261,15 @@ class WireCrew:
             if any(intended_ns >= 0 for _, intended_ns, _ in lane.in_flight):
                 lane.give_up("TIMED_OUT")
         self._recorder.record_not_sent(self._pace, now_ns)
+        self._recorder.record_not_converged(self._population.groups)
 
     def _count_open(self) -> int:
-        """Requests of the load that are in flight, or due and not sent."""
+        """Requests of the load that are in flight, or due and not sent, and joins that last."""
         flying = sum(
             1 for lane in self._all_lanes() for _, intended, _ in lane.in_flight if intended >= 0
         )
-        return flying + self._pace.is_due(monotonic_ns())
+        joins = sum(group.is_converging for group in self._population.groups)
+        return flying + joins + self._pace.is_due(monotonic_ns())
 
 
 def _have_joined(members: Sequence[Member]) -> bool:

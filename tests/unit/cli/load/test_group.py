@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cli.load.figures.recorder import Recorder
 from cli.load.members.classic_assignment import (
     compute_ranges,
     decode_assignment,
@@ -54,3 +55,20 @@ def test_ranges_give_each_partition_to_one_member() -> None:
 def test_an_assignment_is_read_as_it_was_written() -> None:
     assert decode_assignment(encode_assignment("orders", range(3, 6))) == (3, 4, 5)
     assert decode_assignment(b"") == ()
+
+
+def test_joins_that_last_are_given_up_with_the_time_until_then() -> None:
+    """Bug: those that took longest, to the end of the test, were not counted at all."""
+    took: list[int] = []
+    group = Group("g", 1, took.append)
+    group.begin_join()
+    group.begin_join()
+    assert group.is_converging
+    recorder = Recorder(is_held=False)
+    recorder.record_not_converged([group])
+    assert len(took) == 2
+    assert recorder.take().errors == {"NOT_CONVERGED": 2}
+    assert not group.is_converging
+    group.move(0, 1, 1, 0)
+    group.move(0, 1, 0, 0)
+    assert len(took) == 2
