@@ -120,7 +120,9 @@ class Targets:
             self._mark_later(group_id, wait_ms)
 
     def _mark_now(self, group_id: GroupId) -> None:
-        self._cancel_wait(group_id)
+        if group_id not in self._in_flight:
+            # Else the mark may be dropped, and the wait is for what follows.
+            self._cancel_wait(group_id)
         self._marked[group_id] = None
         self._request_flush()
 
@@ -130,8 +132,12 @@ class Targets:
         if group_id in self._later and self._later[group_id][0] <= until_ms:
             return
         self._cancel_wait(group_id)
-        timer = self._scheduler.call_later_ms(wait_ms, lambda: self._mark_now(group_id))
+        timer = self._scheduler.call_later_ms(wait_ms, lambda: self._wait_ended(group_id))
         self._later[group_id] = until_ms, timer
+
+    def _wait_ended(self, group_id: GroupId) -> None:
+        del self._later[group_id]
+        self._mark_now(group_id)
 
     def _cancel_wait(self, group_id: GroupId) -> None:
         waiting = self._later.pop(group_id, None)
