@@ -82,7 +82,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All changes, how many rows were compared, and the rows that only one run has."""
+    """All changes, how many rows could be compared, and the rows that only one run has."""
 
     changes: tuple[Change, ...]
     compared: int
@@ -100,7 +100,11 @@ def compare(
 ) -> Comparison:
     """Compare the rows of two runs by name, in the order of the later run."""
     old, new = _by_name(before), _by_name(after)
-    both = [what for what in new if what in old]
+    both = [
+        what
+        for what in new
+        if what in old and (is_same_machine or (old[what].ratio and new[what].ratio))
+    ]
     return Comparison(
         tuple(
             change

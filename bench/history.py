@@ -126,14 +126,22 @@ def read_run(path: Path) -> Run:
             )
             for row in stored["rows"]
         )
-        return Run(stored["commit"], stored["machine"], rows, tuple(stored["failures"]))
-    except (ValueError, KeyError, TypeError) as error:
+        run = Run(stored["commit"], stored["machine"], rows, tuple(stored["failures"]))
+        # What is printed of every run is there.
+        format_list([run])
+        _format_versions(run.machine["versions"], {})
+        return run
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HistoryError(f"{path.name} is not a run of the history: {error!r}") from error
 
 
 def find_run(runs: Sequence[Run], wanted: str) -> Run:
-    """The newest run with this commit, or whose name begins so. Raises HistoryError."""
-    for run in reversed(runs):
+    """The newest run with this commit; else the newest one whose commit or name begins so.
+
+    Raises HistoryError.
+    """
+    exact = [run for run in runs if wanted in (run.commit, run.name)]
+    for run in reversed(exact or runs):
         if run.name.startswith(wanted) or run.commit.startswith(wanted):
             return run
     raise HistoryError(f"no run {wanted!r} in the history; --list shows all")
@@ -253,7 +261,12 @@ def main(arguments: Sequence[str]) -> int:
         if options.before is None:
             print(format_history(after, runs))
         else:
-            print(format_runs(find_run(runs, options.before), after))
+            before = find_run(runs, options.before)
+            if before is after:
+                raise HistoryError(
+                    f"{options.before!r} is {after.name}, which would be compared with itself"
+                )
+            print(format_runs(before, after))
     except HistoryError as error:
         print(f"bench.history: {error}", file=sys.stderr)
         return 1

@@ -125,3 +125,10 @@ def test_rows_are_found_by_name_and_others_are_named() -> None:
     found = compare([gone, make_row(around(50))], [new, make_row(around(90))], is_same_machine=True)
     assert [change.what for change in found.changes] == ["joins: rate"]
     assert (found.compared, found.only_before, found.only_after) == (1, ("gone",), ("new",))
+
+
+def test_rows_without_a_ratio_are_not_compared_on_another_machine() -> None:
+    rows = [make_row(around(1)), make_row(around(1), single(0), "idle: CPU")]
+    assert compare(rows, rows, is_same_machine=True).compared == 2
+    found = compare(rows, rows, is_same_machine=False)
+    assert (found.compared, found.only_before, found.only_after) == (1, (), ())

@@ -71,7 +71,16 @@ def test_the_history_is_in_the_order_of_time_without_other_results(tmp_path: Pat
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"rows": [{}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"rows": [{}]}',
+        '{"commit": "x", "machine": {}, "rows": [], "failures": []}',
+        '{"commit": "x", "machine": [], "rows": [], "failures": []}',
+    ],
+)
 def test_a_file_that_is_no_run_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "2030-01-02T0304Z-x.json").write_text(text, encoding="utf-8")
     with pytest.raises(HistoryError, match=r"2030-01-02T0304Z-x\.json is not a run"):
@@ -140,6 +149,13 @@ def test_a_run_is_found_by_commit_or_name() -> None:
         find_run(runs, "nnn")
 
 
+def test_a_commit_is_not_the_run_of_it_with_changes() -> None:
+    runs = [make(1, commit="abc1"), make(2, commit="abc1, with changes")]
+    assert find_run(runs, "abc1") is runs[0]
+    assert find_run(runs, "abc1-changed") is runs[1]
+    assert find_run(runs, "abc") is runs[1]
+
+
 def test_the_command_compares_any_two_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,6 +171,9 @@ def test_the_command_compares_any_two_runs(
     assert main(["--list"]) == 0
     assert capsys.readouterr().out.count("\n") == 3
     assert main(["nnn"]) == 1
+    capsys.readouterr()
+    assert main(["2030-01-03"]) == 1
+    assert "which would be compared with itself" in capsys.readouterr().err
 
 
 def test_a_full_run_is_recorded_and_compared(
