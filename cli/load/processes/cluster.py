@@ -109,7 +109,7 @@ class _Cluster:
         if partitions is not None or not await self._has_topic():
             await self._create_topic(partitions or self._plan.partitions)
         metadata = await self._find_topic()
-        (topic,) = metadata.topics
+        topic = metadata.topics[0]
         found = len(topic.partitions)
         if partitions is not None and found != partitions:
             raise CommandError(
@@ -131,7 +131,7 @@ class _Cluster:
 
     async def _create_topic(self, partitions: int) -> None:
         wanted = {"name": self._plan.topic, "num_partitions": partitions, "replication_factor": -1}
-        (answer,) = (await self._ask(CREATE_TOPICS, topics=[wanted])).topics
+        answer = _find_only((await self._ask(CREATE_TOPICS, topics=[wanted])).topics)
         if answer.error_code not in (0, _TOPIC_ALREADY_EXISTS):
             message = answer.error_message or name_error(answer.error_code)
             raise RefusedError(
@@ -156,15 +156,19 @@ class _Cluster:
             code = next((each.error_code for each in answer.coordinators if each.error_code), 0)
             if not code:
                 found = {each.key: f"{each.host}:{each.port}" for each in answer.coordinators}
+                if not found.keys() >= set(group_ids):
+                    raise MalformedAnswer("it does not name the coordinators of all groups")
                 return tuple(found[group_id] for group_id in group_ids)
             await self._pause("the groups' coordinator", code)
 
     async def _ask_metadata(self) -> Any:
-        return await self._ask(
+        answer = await self._ask(
             METADATA,
             topics=[{"topic_id": None, "name": self._plan.topic}],
             allow_auto_topic_creation=False,
         )
+        _find_only(answer.topics)
+        return answer
 
     async def _ask(self, api: tuple[int, int], **fields: Any) -> Any:
         return await self._link.ask(api, self._plan.timeout_s, **fields)
@@ -173,3 +177,10 @@ class _Cluster:
         if code not in _RETRIABLE or time.monotonic() > self._deadline:
             raise RefusedError(name_error(code), f"{what}: {name_error(code)}")
         await asyncio.sleep(_PAUSE_S)
+
+
+def _find_only(topics: Sequence[Any] | None) -> Any:
+    """The one topic of an answer about one topic. Raises ``MalformedAnswer``."""
+    if topics is None or len(topics) != 1:
+        raise MalformedAnswer("it does not answer about the topic that was named")
+    return topics[0]
