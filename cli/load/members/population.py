@@ -44,8 +44,8 @@ class Population:
         self._commits: dict[Member, CommitCall] = {}
         self._commit_starts = 0
         shared_by = Counter[str]()
-        for group in share.groups:
-            shared_by[group.address] += group.members
+        for part in share.groups:
+            shared_by[part.address] += part.members
         self._has_own_lanes = all(
             count <= len(lanes[address]) for address, count in shared_by.items()
         )

@@ -256,20 +256,26 @@ class WireCrew:
             lambda: monotonic_ns() >= began_ns + int(self._drain_s * _NS) or not self._count_open(),
             _UPKEEP_S,
         )
-        now_ns = monotonic_ns()
+        self._recorder.record_not_sent(self._pace, monotonic_ns())
+        # What is in flight is answered in its time: members leave on connections that are open.
+        stop_ns = monotonic_ns() + int(_STOP_S * _NS)
+        await poll_until(
+            lambda: monotonic_ns() >= stop_ns or not self._count_in_flight(), _UPKEEP_S
+        )
         for lane in self._all_lanes():
             if any(intended_ns >= 0 for _, intended_ns, _ in lane.in_flight):
                 lane.give_up("TIMED_OUT")
-        self._recorder.record_not_sent(self._pace, now_ns)
         self._recorder.record_not_converged(self._population.groups)
 
     def _count_open(self) -> int:
         """Requests of the load that are in flight, or due and not sent, and joins that last."""
-        flying = sum(
+        joins = sum(group.is_converging for group in self._population.groups)
+        return self._count_in_flight() + joins + self._pace.is_due(monotonic_ns())
+
+    def _count_in_flight(self) -> int:
+        return sum(
             1 for lane in self._all_lanes() for _, intended, _ in lane.in_flight if intended >= 0
         )
-        joins = sum(group.is_converging for group in self._population.groups)
-        return flying + joins + self._pace.is_due(monotonic_ns())
 
 
 def _have_joined(members: Sequence[Member]) -> bool:

@@ -36,7 +36,8 @@ class FakeKafka:
 
     Commit number ``stalls_at`` (from 1) is answered after ``stall_s``, and nothing else meanwhile;
     at commit ``closes_at`` it closes all connections and its listener. Commits get
-    ``commit_error``, and from number ``silent_from`` on no answer. With ``passwords``, by user, connections must log in.
+    ``commit_error``, and from number ``silent_from`` on no answer. With ``passwords``, by user,
+    connections must log in.
     """
 
     def __init__(
@@ -82,9 +83,11 @@ class FakeKafka:
         assert self._server is not None
         self._server.close()
         self._is_closed.set()
-        for writer in self._writers:
-            writer.transport.abort()
-        await asyncio.sleep(0)
+        for _ in range(3):
+            # Also connections that were accepted while it stalled.
+            for writer in self._writers:
+                writer.transport.abort()
+            await asyncio.sleep(0.01)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
