@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Final
 
 from cli.load.figures.figures import Figures
-from cli.load.members.group import Group
 from cli.load.wire.messages import name_error
 from cli.load.wire.pace import Pace
 
@@ -85,9 +83,9 @@ class Recorder:
         """Count a join whose group is complete again."""
         self._figures.convergence.add(took_ns)
 
-    def record_not_converged(self, groups: Iterable[Group]) -> None:
-        """Count the joins whose groups are not complete until now."""
-        if joins := sum(group.give_up() for group in groups):
+    def record_not_converged(self, joins: int) -> None:
+        """Count joins whose groups are not complete; what they took is reported by those."""
+        if joins:
             self._figures.errors["NOT_CONVERGED"] += joins
 
     def count_error(self, name: str) -> None:

@@ -130,7 +130,7 @@ class SessionCrew:
             ),
             _POLL_S,
         )
-        self._recorder.record_not_converged(self._groups)
+        self._recorder.record_not_converged(sum(group.give_up() for group in self._groups))
 
     def stop(self, now_ns: int) -> None:
         """End the load now."""

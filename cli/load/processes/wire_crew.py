@@ -265,7 +265,8 @@ class WireCrew:
         for lane in self._all_lanes():
             if any(intended_ns >= 0 for _, intended_ns, _ in lane.in_flight):
                 lane.give_up("TIMED_OUT")
-        self._recorder.record_not_converged(self._population.groups)
+        joins = sum(group.give_up() for group in self._population.groups)
+        self._recorder.record_not_converged(joins)
 
     def _count_open(self) -> int:
         """Requests of the load that are in flight, or due and not sent, and joins that last."""

@@ -65,7 +65,7 @@ def test_joins_that_last_are_given_up_with_the_time_until_then() -> None:
     group.begin_join()
     assert group.is_converging
     recorder = Recorder(is_held=False)
-    recorder.record_not_converged([group])
+    recorder.record_not_converged(group.give_up())
     assert len(took) == 2
     assert recorder.take().errors == {"NOT_CONVERGED": 2}
     assert not group.is_converging
