@@ -12,6 +12,11 @@ BRIEF_US = 600
 LONG_US = 5_000
 WINDOW = 64
 """How many syncs are judged together."""
+BRIEF_OF_LOOP = 48
+"""How many of a window must be brief for the loop to go on waiting."""
+BRIEF_OF_THREAD = 16
+"""How many of a thread's must be for the loop to begin: the thread's time includes its wait for the
+interpreter lock, so under load most of them are longer than the disk takes."""
 REST_MAX = 1_024
 """The most windows without waiting, after repeated slow syncs."""
 
@@ -36,7 +41,8 @@ class SyncPace:
             self._rest, self._next_rest = self._next_rest, min(2 * self._next_rest, REST_MAX)
             self._begin(waits=False)
         elif self._seen == WINDOW:
-            self._end_window(is_brief=4 * self._brief >= 3 * WINDOW)
+            needed = BRIEF_OF_LOOP if self.waits else BRIEF_OF_THREAD
+            self._end_window(is_brief=self._brief >= needed)
 
     def _end_window(self, *, is_brief: bool) -> None:
         if self.waits:

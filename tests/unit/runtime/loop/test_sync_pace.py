@@ -31,6 +31,18 @@ def test_a_few_that_take_longer_change_nothing_and_many_do() -> None:
     assert not pace.waits
 
 
+def test_a_thread_that_waits_for_the_interpreter_does_not_make_the_disk_slow() -> None:
+    """Trigger: commits under load; the loop stayed with the thread, at half as much CPU again."""
+    pace = SyncPace()
+    for took_us in (BRIEF_US, 3 * BRIEF_US, 3 * BRIEF_US, 3 * BRIEF_US) * (WINDOW // 4):
+        pace.note(took_us)
+    assert pace.waits
+    pace = SyncPace()
+    for took_us in (BRIEF_US, *[3 * BRIEF_US] * 7) * (WINDOW // 8):
+        pace.note(took_us)
+    assert not pace.waits
+
+
 def test_a_slow_disk_is_never_waited_for() -> None:
     pace = SyncPace()
     note(pace, 200_000, 100 * WINDOW)
