@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import grpc
 
 from cli.errors import CommandError, ExitCode
-from muster.v1 import admin_pb2, admin_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
+from muster.v1 import (
+    access_pb2,
+    access_pb2_grpc,
+    admin_pb2,
+    admin_pb2_grpc,
+    group_pb2,
+    group_pb2_grpc,
+    types_pb2,
+)
 
 Response = TypeVar("Response")
 
@@ -43,6 +51,7 @@ class AdminClient:
     def __init__(self, channel: grpc.Channel, server: str, timeout_s: float) -> None:
         self._stub = admin_pb2_grpc.AdminServiceStub(channel)
         self._groups = group_pb2_grpc.GroupServiceStub(channel)
+        self._access = access_pb2_grpc.AccessServiceStub(channel)
         self._server = server
         self._timeout_s = timeout_s
 
@@ -198,6 +207,26 @@ class AdminClient:
             request_id=str(uuid.uuid4()),
         )
         self._call(self._stub.EndTransaction, request)
+
+    def list_acls(self, means: access_pb2.AclFilter) -> list[access_pb2.Acl]:
+        """The ACLs that a filter means."""
+        request = access_pb2.ListAclsRequest(filter=means)
+        return list(self._call(self._access.ListAcls, request).acls)
+
+    def create_acls(self, acls: Iterable[access_pb2.Acl]) -> None:
+        """Put ACLs in force."""
+        self._call(self._access.CreateAcls, access_pb2.CreateAclsRequest(acls=acls))
+
+    def delete_acls(self, means: access_pb2.AclFilter, validate_only: bool) -> list[access_pb2.Acl]:
+        """Delete the ACLs that a filter means, or only list them."""
+        request = access_pb2.DeleteAclsRequest(filter=means, validate_only=validate_only)
+        return list(self._call(self._access.DeleteAcls, request).acls)
+
+    def check_access(
+        self, request: access_pb2.CheckAccessRequest
+    ) -> access_pb2.CheckAccessResponse:
+        """Whether a principal may do something, and by which ACL."""
+        return self._call(self._access.CheckAccess, request)
 
     def _call(self, method: Callable[..., Response], request: Any) -> Response:
         try:

@@ -11,6 +11,7 @@ import sys
 import typer
 
 from cli.admin import (
+    acl_commands,
     config_commands,
     group_commands,
     migrate_commands,
@@ -41,6 +42,7 @@ app.add_typer(topic_commands.app, name="topic")
 app.add_typer(group_commands.app, name="group")
 app.add_typer(migrate_commands.app, name="migrate")
 app.add_typer(txn_commands.app, name="txn")
+app.add_typer(acl_commands.app, name="acl")
 app.add_typer(config_commands.app, name="config")
 app.add_typer(log_app, name="log")
 app.add_typer(pipeline_app, name="pipeline")

@@ -36,7 +36,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.runtime.api import Answer, Coordinator
-from coordinator.runtime.authorizer import Authorizer, Operation, ResourceType
+from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.slices import Slices, Steps
 from gateway.making import Making
 from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
@@ -44,6 +44,7 @@ from gateway.pending import Pending, Waiting
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock
+from model.acls import Operation, ResourceType
 from model.caller import Caller
 from model.commands.classic import ClassicHeartbeat, SyncGroup
 from model.commands.command import Command
@@ -56,7 +57,6 @@ T = TypeVar("T")
 Handler: TypeAlias = Callable[["RequestContext", Any], None]
 Failed: TypeAlias = Callable[["RequestContext", Any, ErrorCode, str], Any]
 """(context, request, code, message) -> the response that fails the whole request."""
-
 
 Decoder: TypeAlias = Callable[[bytes, int, int], Any]
 """(data, pos, end) -> the request in ``data[pos:end]``; raises ``DecodeError``."""

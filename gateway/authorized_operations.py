@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import RequestContext
+from model.acl_codes import OPERATION_CODES
+from model.acls import Operation, ResourceType
 
 NOT_REQUESTED: Final = -(2**31)
 """The field's value when the client did not request it."""
-
-_CODES: Final = {
-    Operation.READ: 3,
-    Operation.WRITE: 4,
-    Operation.CREATE: 5,
-    Operation.DELETE: 6,
-    Operation.ALTER: 7,
-    Operation.DESCRIBE: 8,
-    Operation.CLUSTER_ACTION: 9,
-    Operation.DESCRIBE_CONFIGS: 10,
-    Operation.ALTER_CONFIGS: 11,
-    Operation.IDEMPOTENT_WRITE: 12,
-}
 
 _OPERATIONS: Final = {
     ResourceType.GROUP: (
@@ -60,7 +48,7 @@ def compute_authorized_operations(
     if not is_requested:
         return NOT_REQUESTED
     return sum(
-        1 << _CODES[operation]
+        1 << OPERATION_CODES[operation]
         for operation in _OPERATIONS[resource_type]
         if context.authorized(operation, resource_type, name)
     )

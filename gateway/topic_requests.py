@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import RequestContext
 from gateway.topics.topic_catalogue import PartitionKey, TopicCatalogue, TopicDataError
+from model.acls import Operation, ResourceType
 from model.commands.command import Command
 from model.errors import ErrorCode
 from model.ids import TopicId

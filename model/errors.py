@@ -51,6 +51,7 @@ class ErrorCode(IntEnum):
     INVALID_PRODUCER_EPOCH = 47
     TRANSACTION_COORDINATOR_FENCED = 52
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    SECURITY_DISABLED = 54
     KAFKA_STORAGE_ERROR = 56
     UNKNOWN_PRODUCER_ID = 59
     NON_EMPTY_GROUP = 68
@@ -168,6 +169,10 @@ class TopicAuthorizationFailed(GroupError):
 
 class GroupAuthorizationFailed(GroupError):
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class SecurityDisabled(GroupError):
+    code = ErrorCode.SECURITY_DISABLED
 
 
 class ClusterAuthorizationFailed(GroupError):

@@ -7,6 +7,17 @@ from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
+from model.acl_codes import (
+    OPERATION_CODES,
+    OPERATIONS,
+    PATTERN_TYPE_CODES,
+    PATTERN_TYPES,
+    PERMISSION_CODES,
+    PERMISSIONS,
+    RESOURCE_TYPE_CODES,
+    RESOURCE_TYPES,
+)
+from model.acls import Acl, ResourcePattern, Rule
 from model.client_assignors import (
     ClientAssignor,
     ClientAssignorsKey,
@@ -16,6 +27,8 @@ from model.client_assignors import (
 )
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
+    AclSideKey,
+    AclSideValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,
@@ -46,11 +59,14 @@ PRODUCER_STATE_KIND = b"\x06"
 CLIENT_ASSIGNORS_KIND = b"\x07"
 INSTALLED_METADATA_KIND = b"\x08"
 PRODUCER_GROUP_KIND = b"\x09"
+ACL_KIND = b"\x0a"
 
 _TOPIC_ID_SIZE = 16
 _PRODUCER = struct.Struct(">iq")
 _PARTITION = struct.Struct(">i")
 _GROUP_ID_SIZE = struct.Struct(">i")
+_ACL = struct.Struct(">4B2I")
+"""Codes of resource type, pattern type, operation and permission; bytes of name and principal."""
 
 
 def encode_side(record: SideRecord) -> tuple[bytes, bytes | None]:
@@ -102,6 +118,8 @@ def encode_side_key(key: SideKey) -> bytes:
             return IMPORT_GRACE_KIND
         case GroupConfigsSideKey():
             return GROUP_CONFIGS_KIND + key.group_id.encode()
+        case AclSideKey():
+            return ACL_KIND + _encode_acl(key.acl)
         case ProducerStateKey():
             return PRODUCER_STATE_KIND + _PRODUCER.pack(key.partition, key.producer_id)
         case ProducerGroupKey():
@@ -134,6 +152,37 @@ def _decode_member(name: bytes) -> tuple[LogPartition, GroupId, MemberId]:
     return LogPartition(partition), GroupId(group_id), MemberId(member_id)
 
 
+def _encode_acl(acl: Acl) -> bytes:
+    (resource_type, name, pattern_type), rule = acl
+    texts = [text.encode() for text in (name, rule.principal, rule.host)]
+    return _ACL.pack(
+        RESOURCE_TYPE_CODES[resource_type],
+        PATTERN_TYPE_CODES[pattern_type],
+        OPERATION_CODES[rule.operation],
+        PERMISSION_CODES[rule.permission],
+        len(texts[0]),
+        len(texts[1]),
+    ) + b"".join(texts)
+
+
+def _decode_acl(data: bytes) -> Acl:
+    try:
+        kind, pattern_kind, operation, permission, name_size, principal_size = _ACL.unpack_from(
+            data
+        )
+        texts = data[_ACL.size :]
+        if name_size + principal_size > len(texts):
+            raise CodecError(f"ACL of {len(texts)} bytes of text, less than it says")
+        name, rest = texts[:name_size].decode(), texts[name_size:]
+        principal, host = rest[:principal_size].decode(), rest[principal_size:].decode()
+        return Acl(
+            ResourcePattern(RESOURCE_TYPES[kind], name, PATTERN_TYPES[pattern_kind]),
+            Rule(principal, host, OPERATIONS[operation], PERMISSIONS[permission]),
+        )
+    except (struct.error, KeyError) as error:
+        raise CodecError(f"ACL: {error!r}") from None
+
+
 def encode_side_value(value: SideValue) -> bytes:
     """Encode a value as a message; raises ``CodecError`` if a field is out of range."""
     try:
@@ -160,6 +209,8 @@ def _compute_message(value: SideValue) -> Message:
                 configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs],
                 longest_session_timeout_ms=value.longest_session_timeout_ms,
             )
+        case AclSideValue():
+            return side_pb2.Acl()
         case ProducerStateValue():
             return side_pb2.ProducerState(
                 producer_epoch=value.producer_epoch,
@@ -212,6 +263,8 @@ def _decode_key(key: bytes) -> SideKey:
         return ImportGraceKey()
     if kind == GROUP_CONFIGS_KIND and name:
         return GroupConfigsSideKey(GroupId(name.decode()))
+    if kind == ACL_KIND:
+        return AclSideKey(_decode_acl(name))
     if kind == PRODUCER_STATE_KIND and len(name) == _PRODUCER.size:
         partition, producer_id = _PRODUCER.unpack(name)
         return ProducerStateKey(LogPartition(partition), ProducerId(producer_id))
@@ -250,6 +303,9 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             message = side_pb2.GroupConfigs.FromString(data)
             own = tuple((config.name, config.value) for config in message.configs)
             return GroupConfigsSideValue(own, message.longest_session_timeout_ms)
+        case AclSideKey():
+            side_pb2.Acl.FromString(data)
+            return AclSideValue()
         case ProducerStateKey():
             state = side_pb2.ProducerState.FromString(data)
             return ProducerStateValue(

@@ -113,3 +113,7 @@ class Config(_message.Message):
     name: str
     value: str
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class Acl(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -16,7 +16,8 @@ from vulture import Vulture
 from tests.groups import CHECKOUT
 
 ROOMS: Final = (
-    "bench", "cli", "coordinator", "gateway", "model", "pipeline", "sdk", "storage", "translator",
+    "bench", "cli", "coordinator", "gateway", "model", "pipeline", "sdk", "security", "storage",
+    "translator",
 )  # fmt: skip
 KINDS: Final = ("class", "function", "method", "property")
 COMMANDS: Final = ("@*.command*", "@*.callback*")

@@ -19,7 +19,16 @@ import pytest
 from muster import __version__
 from tests.groups import CHECKOUT
 
-SERVER_PACKAGES = {"cli", "coordinator", "gateway", "model", "pipeline", "storage", "translator"}
+SERVER_PACKAGES = {
+    "cli",
+    "coordinator",
+    "gateway",
+    "model",
+    "pipeline",
+    "security",
+    "storage",
+    "translator",
+}
 LIST = """
 import json
 from importlib.metadata import distributions

@@ -17,6 +17,7 @@ from prometheus_client.exposition import choose_encoder
 
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
+from cli.serve.access import make_authorizer
 from cli.serve.allocator import FreeMemory
 from cli.serve.collector import GarbageCollector
 from cli.serve.descriptors import (
@@ -40,7 +41,6 @@ from cli.settings.settings_objects import compute_settings_object
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
-from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.commit.process_end import HalfApplied, exit_process
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from coordinator.runtime.retention.backups import StoreBackups
@@ -91,7 +91,7 @@ class Service:
         self._backlog = 0
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
-        self._authorizer = AllowAll()
+        self._authorizer = make_authorizer(resolved)
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None

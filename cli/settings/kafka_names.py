@@ -15,7 +15,7 @@ _TEXT: Final = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     advertised.host.name advertised.listeners advertised.port alter.config.policy.class.name
     alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
+    alter.log.dirs.replication.quota.window.size.seconds
     auto.include.jmx.reporter auto.leader.rebalance.enable background.threads
     broker.heartbeat.interval.ms broker.id broker.id.generation.enable broker.session.timeout.ms
     client.quota.callback.class compression.gzip.level compression.lz4.level compression.type

@@ -54,6 +54,7 @@ class Scope(Enum):
     TOPICS = "Topics"
     KAFKA = "The Kafka listener"
     GRPC = "gRPC"
+    SECURITY = "Access control"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from cli.settings.setting import Address, Value
+from cli.settings.table_security import parse_super_users
 from model.configs.group_configs import SERVED_CONFIGS
 
 _BOUNDED = tuple(
@@ -21,7 +22,12 @@ _LOOPBACK = ("localhost", "::1")
 
 def check_rules(values: Mapping[str, Value]) -> list[str]:
     """Check the values against each other; return one line for each mistake."""
-    return [*_check_bounds(values), *_check_relations(values), *_check_listeners(values)]
+    return [
+        *_check_bounds(values),
+        *_check_relations(values),
+        *_check_listeners(values),
+        *_check_access(values),
+    ]
 
 
 def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> dict[str, Value]:
@@ -95,6 +101,21 @@ def _check_listeners(values: Mapping[str, Value]) -> list[str]:
     if isinstance(advertised, Address) and advertised.port == 0:
         mistakes.append(f"advertised.kafka ({advertised}): clients cannot connect to port 0")
     return mistakes
+
+
+def _check_access(values: Mapping[str, Value]) -> list[str]:
+    text = values["super.users"] or ""
+    assert isinstance(text, str)
+    try:
+        super_users = parse_super_users(text)
+    except ValueError as error:
+        return [f"super.users: {error}"]
+    names = ("super.users", "allow.everyone.if.no.acl.found")
+    has_effect = bool(values["authorizer.class.name"])
+    if not has_effect and (super_users or values[names[1]]):
+        chosen = names[0] if super_users else names[1]
+        return [f"{chosen} has no effect without authorizer.class.name=StandardAuthorizer"]
+    return []
 
 
 def _number(values: Mapping[str, Value], name: str) -> int:

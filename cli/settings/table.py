@@ -11,6 +11,7 @@ from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
 from cli.settings.table_groups import GROUP_SETTINGS
 from cli.settings.table_listeners import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
+from cli.settings.table_security import SECURITY_SETTINGS
 
 _SERVER_SETTINGS = (
     Setting(
@@ -206,6 +207,7 @@ _ALL = (
     *TOPIC_SETTINGS,
     *KAFKA_SETTINGS,
     *GRPC_SETTINGS,
+    *SECURITY_SETTINGS,
 )
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})

@@ -37,6 +37,7 @@ from coordinator.dispatch.shard_handlers import (
     handle_sync,
     handle_transactional_commit,
 )
+from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
 from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
 from model.commands.client_assignment import InstallAssignment, PrepareAssignment
 from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
@@ -104,7 +105,7 @@ class Route(Enum):
     READ = auto()
     """The groups in memory, across shards."""
     TOPICS = auto()
-    """The topic catalogue, producer ids and group configs."""
+    """The topic catalogue, producer ids, group configs and ACLs."""
 
 
 class Loading(Enum):
@@ -210,6 +211,9 @@ _ROWS: Final = (
     _row(DescribeGroupConfigs, Route.TOPICS, Loading.NOTHING),
     _row(ListGroupConfigs, Route.TOPICS, Loading.NOTHING),
     _row(AlterGroupConfigs, Route.TOPICS, Loading.GROUP),
+    _row(CreateAcls, Route.TOPICS, Loading.NOTHING),
+    _row(DeleteAcls, Route.TOPICS, Loading.NOTHING),
+    _row(DescribeAcls, Route.TOPICS, Loading.NOTHING),
 )
 
 COMMANDS: Final[Mapping[type[Any], Row]] = dict(_ROWS)

@@ -8,7 +8,7 @@ durable. All calls are made on the event loop, from one thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -20,7 +20,7 @@ from model.commands.command import Command
 from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
-from model.ids import GroupId, LogPartition, MemberId
+from model.ids import GroupId, LogPartition, MemberId, TopicName
 from model.log.commit_records import OffsetColumns
 from model.responses.response import Response
 from model.topics import Topic, TopicImage
@@ -127,6 +127,11 @@ class Coordinator(Protocol):
 
     def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Whether the group has the member, not counting static members at epoch -2."""
+
+    def find_subscribed_names(
+        self, group_id: GroupId, member_id: MemberId
+    ) -> Collection[TopicName]:
+        """The topics that a member of a consumer group subscribes to by name; empty if unknown."""
 
     def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Note that a streaming member is about to be sent its session timeout and will rely on it.

@@ -1,41 +1,22 @@
-"""The authorizer interface. Front ends ask it before they make a command."""
+"""Who decides what a caller may do. Front ends ask before they make a command."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
+from model.acls import Operation, ResourceType
+from security.acl_index import AclIndex, Decision, Request
 
-class Operation(Enum):
-    """Kafka's ACL operations."""
-
-    READ = "READ"
-    WRITE = "WRITE"
-    CREATE = "CREATE"
-    DELETE = "DELETE"
-    ALTER = "ALTER"
-    DESCRIBE = "DESCRIBE"
-    CLUSTER_ACTION = "CLUSTER_ACTION"
-    DESCRIBE_CONFIGS = "DESCRIBE_CONFIGS"
-    ALTER_CONFIGS = "ALTER_CONFIGS"
-    IDEMPOTENT_WRITE = "IDEMPOTENT_WRITE"
-
-
-class ResourceType(Enum):
-    """Kafka's ACL resource types."""
-
-    GROUP = "GROUP"
-    TOPIC = "TOPIC"
-    CLUSTER = "CLUSTER"
-    TRANSACTIONAL_ID = "TRANSACTIONAL_ID"
-
-
-CLUSTER_NAME = "kafka-cluster"
-"""The name of the only CLUSTER resource, as in Kafka."""
+REMEMBERED_MAX: Final = 100_000
+"""Decisions that are kept until the ACLs change; with more, all are forgotten."""
 
 
 class Authorizer(Protocol):
     """Decides for one principal, operation and resource. Must not block."""
+
+    @property
+    def version(self) -> int:
+        """Changes with what is decided: what was allowed at this version still is."""
 
     def authorize(
         self,
@@ -51,6 +32,8 @@ class Authorizer(Protocol):
 class AllowAll:
     """The authorizer of a server without access control."""
 
+    version = 0
+
     def authorize(
         self,
         principal: str,
@@ -60,3 +43,53 @@ class AllowAll:
         resource_name: str,
     ) -> bool:
         return True
+
+
+class AclAuthorizer:
+    """Decides by the server's ACLs, as Kafka's ``StandardAuthorizer``.
+
+    ``acls`` are those of the server: what replay changes there is in force with the next request.
+    """
+
+    __slots__ = ("_allows_without_acl", "_decided", "_decided_at", "_super_users", "acls")
+
+    def __init__(
+        self, super_users: frozenset[str] = frozenset(), *, allows_without_acl: bool = False
+    ) -> None:
+        self.acls = AclIndex()
+        self._super_users = super_users
+        self._allows_without_acl = allows_without_acl
+        self._decided: dict[Request, bool] = {}
+        self._decided_at = self.acls.version
+
+    @property
+    def version(self) -> int:
+        return self.acls.version
+
+    def authorize(
+        self,
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        resource_name: str,
+    ) -> bool:
+        decided, version = self._decided, self.acls.version
+        if self._decided_at != version or len(decided) >= REMEMBERED_MAX:
+            # A new one, and before its version: the thread that matches regular expressions may
+            # still be deciding by the former ACLs, and must not note that among the new ones.
+            decided = self._decided = {}
+            self._decided_at = version
+        request = Request(principal, host, operation, resource_type, resource_name)
+        known = decided.get(request)
+        if known is None:
+            known = decided[request] = self.decide(request).is_allowed
+        return known
+
+    def decide(self, request: Request) -> Decision:
+        """Decide, and say by which ACL. Hosts are as Java prints addresses: ``/127.0.0.1``."""
+        return self.acls.decide(
+            request._replace(host=request.host.removeprefix("/")),
+            super_users=self._super_users,
+            allows_without_acl=self._allows_without_acl,
+        )

@@ -43,6 +43,7 @@ from model.commands.command import Command
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
 from muster.assignors.registry import Assignors
+from security.acl_index import AclIndex
 from storage.log_store import LogStore
 
 
@@ -55,6 +56,7 @@ class Surroundings:
     clock: SteadyClock
     space: Space
     authorizer: Authorizer
+    acls: AclIndex
     assignors: Assignors
     stats: Stats
     liveness: Liveness
@@ -116,7 +118,12 @@ class Parts:
             ),
         )
         self.catalogue = TopicCatalogueRuntime(
-            around.store, self.writer, self.durability, around.clock, around.settings
+            around.store,
+            self.writer,
+            self.durability,
+            around.clock,
+            around.settings,
+            around.acls,
         )
 
     def _make_targets(self) -> None:

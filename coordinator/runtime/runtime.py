@@ -19,7 +19,7 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.command_table import COMMANDS, Route
 from coordinator.runtime.api import Reply, await_answer, ignore_answer
-from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.commands.commit_ticket import CommitTicket, make_commit_ticket
 from coordinator.runtime.commit.process_end import exit_process
@@ -37,10 +37,11 @@ from coordinator.runtime.topics.topic_images import TopicsCallback
 from model.commands.command import Command
 from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import GroupId, LogPartition, MemberId, compute_log_partition
+from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
 from model.responses.response import Response
 from model.topics import TopicImage
 from muster.assignors.registry import ASSIGNORS, Assignors
+from security.acl_index import AclIndex
 from storage.log_store import LogStore
 
 
@@ -76,6 +77,7 @@ class Runtime:
             self._clock,
             Space(free_bytes, settings.log_min_free_bytes),
             authorizer or AllowAll(),
+            authorizer.acls if isinstance(authorizer, AclAuthorizer) else AclIndex(),
             assignors,
             self.stats,
             self.liveness,
@@ -233,6 +235,15 @@ class Runtime:
 
     def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
         return self._shard_of(group_id).has_consumer(group_id, member_id)
+
+    def find_subscribed_names(
+        self, group_id: GroupId, member_id: MemberId
+    ) -> Collection[TopicName]:
+        group = self._shard_of(group_id).consumer_groups.get(group_id)
+        member = None if group is None else group.member(member_id)
+        if member is None or member.metadata is None:
+            return ()
+        return member.metadata.subscribed_topic_names
 
     def promise_session(self, group_id: GroupId, member_id: MemberId) -> bool:
         entry = self.liveness.get(group_id, member_id)

@@ -12,7 +12,9 @@ from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
+from coordinator.runtime.members.member_rights import make_member_rights
 from coordinator.runtime.retention.backups import Backups
+from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.calls.access import Access
@@ -28,12 +30,13 @@ from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
 from coordinator.service.wire.limits import compute_limits
 from model.configs.coordinator_settings import CoordinatorSettings
-from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
+from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
 _CLASSIC_SERVICE = classic_pb2.DESCRIPTOR.services_by_name["ClassicService"]
 _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
+_ACCESS_SERVICE = access_pb2.DESCRIPTOR.services_by_name["AccessService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 _LISTENERS_GRACE_S = 0.1
@@ -42,6 +45,7 @@ SERVICES = (
     _CLASSIC_SERVICE.full_name,
     _ADMIN_SERVICE.full_name,
     _BACKUP_SERVICE.full_name,
+    _ACCESS_SERVICE.full_name,
 )
 
 
@@ -90,6 +94,7 @@ class GrpcServer:
             Turns(),
             Backlog(answers_max, asyncio.get_running_loop().call_soon),
             history,
+            rights=make_member_rights(coordinator, authorizer),
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # set at import
         self._server = grpc.aio.server(options=compute_server_options(settings))
@@ -98,6 +103,7 @@ class GrpcServer:
             make_handler(_GROUP_SERVICE, GroupService(services), self._calls),
             make_handler(_CLASSIC_SERVICE, ClassicService(services, self._waits), self._calls),
             make_handler(_ADMIN_SERVICE, AdminService(services), self._calls),
+            make_handler(_ACCESS_SERVICE, AccessService(services), self._calls),
             make_handler(_BACKUP_SERVICE, BackupService(services.access, backups), self._calls),
         )
         self._server.add_generic_rpc_handlers(handlers)

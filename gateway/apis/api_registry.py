@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.api import Api
+from gateway.apis.access import k29_describe_acls, k30_create_acls, k31_delete_acls
 from gateway.apis.cluster import (
     k18_api_versions,
     k32_describe_configs,
@@ -61,6 +62,9 @@ APIS: tuple[Api, ...] = (
     k22_init_producer_id.API,
     k27_write_txn_markers.API,
     k28_txn_offset_commit.API,
+    k29_describe_acls.API,
+    k30_create_acls.API,
+    k31_delete_acls.API,
     k32_describe_configs.API,
     k37_create_partitions.API,
     k42_delete_groups.API,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from coordinator.runtime.api import CommitTicket
 from gateway.api import ClientConnection, RequestContext
+from gateway.commits.guarded_repeats import GuardedRepeats
 from gateway.commits.offset_commit_wire import KEY, Commit, encode_commit_response
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode
@@ -207,12 +208,17 @@ class PendingCommit:
 
 
 def keep_template(context: RequestContext, request: Commit, command: OffsetCommit) -> None:
-    """Replace the connection's template by one of this commit, or by none."""
+    """Replace the connection's template by one of this commit, or by none.
+
+    The caller is authorized for all of the commit.
+    """
     kept = _compute_kept(context, request, command)
-    if kept is not None:
+    if kept is None:
+        context.client.repeats.pop(KEY, None)
+    elif context.node.allows_all:
         context.client.repeats[KEY] = kept
     else:
-        context.client.repeats.pop(KEY, None)
+        context.client.repeats[KEY] = GuardedRepeats(kept, context.node.authorizer)
 
 
 def _compute_kept(

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from coordinator.runtime.api import Answer, Coordinator, MemberTicket
-from coordinator.runtime.authorizer import AllowAll, Authorizer
+from coordinator.runtime.authorizer import Authorizer
+from coordinator.runtime.members.member_rights import make_member_rights
 from gateway.api import ClientConnection, RequestContext
 from gateway.heartbeats.classic_heartbeats import ClassicHeartbeats
 from gateway.heartbeats.member_paces import MemberPaces
@@ -30,12 +31,11 @@ from gateway.pace.cached_heartbeat import (
     CachedHeartbeat,
     ConnectionHeartbeats,
     Member,
-    compute_rights,
     make_start,
 )
 from gateway.settings import GatewaySettings
 from gateway.wire_clock import Clock
-from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.errors import GroupError
 from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
@@ -62,10 +62,9 @@ class Heartbeats(MemberPaces):
         encode: EncodeBody,
     ) -> None:
         super().__init__(coordinator, settings, clock)
-        self._authorizer = authorizer
+        self.rights = make_member_rights(coordinator, authorizer)
         self._encode = encode
         self.ends = ParkEnds(clock, settings.gateway_wake_slice, self._delay)
-        self._checks_rights = not isinstance(authorizer, AllowAll)
         self.classic = ClassicHeartbeats(self)
 
     # ------------------------------------------------------------------- decoded heartbeats
@@ -73,10 +72,15 @@ class Heartbeats(MemberPaces):
     def submit(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit a heartbeat and answer it, now or after parking it.
 
+        The caller is authorized for what the request names; what it leaves out is looked at here.
         A member's first heartbeat on a connection gets its full assignment: a client whose old
         connection broke may have missed a response and does not always ask for its content again
         (librdkafka 2.16, which gives a response up soon after the last interval has passed).
         """
+        refusal = self._find_refusal(command)
+        if refusal is not None:
+            self._refuse_member(context, command, refusal)
+            return
         known = context.client.heartbeats.members
         if (command.group_id, command.member_id) not in known and self.settings.gateway_park_ms:
             command = replace(command, wants_assignment=True)
@@ -97,8 +101,28 @@ class Heartbeats(MemberPaces):
 
         context.submit(command, on_answer)
 
+    def _find_refusal(self, command: ConsumerGroupHeartbeat) -> GroupError | None:
+        """Why the member is refused what the request leaves out: it goes on with what it has."""
+        if self.rights is None or command.subscribed_topic_names is not UNCHANGED:
+            return None
+        return self.rights.find_refusal(command.caller, command.group_id, command.member_id)
+
+    def _refuse_member(
+        self, context: RequestContext, command: ConsumerGroupHeartbeat, refusal: GroupError
+    ) -> None:
+        """Refuse a heartbeat, and answer no repetition of it from memory."""
+        self.forget(context.client.heartbeats, (command.group_id, command.member_id))
+        context.reply_failed(refusal.code, refusal.message)
+
     def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
-        """Submit ``command`` for a heartbeat whose park has ended, and send that answer."""
+        """Submit ``command`` for a heartbeat whose park has ended, and send that answer.
+
+        A right that was taken away while it was parked holds here: the answer may have partitions.
+        """
+        refusal = self._find_refusal(command)
+        if refusal is not None:
+            self._refuse_member(context, command, refusal)
+            return
         member = self._member_of(context.client.heartbeats, (command.group_id, command.member_id))
         submitted = self.clock.time()
 
@@ -156,6 +180,11 @@ class Heartbeats(MemberPaces):
         self, context: RequestContext, member: Member, answer: ConsumerGroupHeartbeatResponse
     ) -> None:
         """Answer a heartbeat, with the interval that is due now."""
+        if self.rights is not None and answer.assignment:
+            refusal = self.rights.find_refused_assignment(context.caller, answer.assignment)
+            if refusal is not None:
+                self._refuse(context, member, refusal)
+                return
         if answer.has_changes:
             member.quiet_until = 0.0
         member.heartbeat_interval_ms = answer.heartbeat_interval_ms
@@ -175,7 +204,6 @@ class Heartbeats(MemberPaces):
     ) -> CachedHeartbeat:
         connection = context.client.heartbeats
         connection.cached.pop(member.cached_bytes, None)
-        rights = compute_rights(command) if self._checks_rights else None
         body, interval_at = self._encode(answer, 0)
         may_be_parked = len(connection.members) <= 1
         cached = CachedHeartbeat(
@@ -185,7 +213,7 @@ class Heartbeats(MemberPaces):
             command.caller,
             command=make_asked_again(command, answer) if may_be_parked else None,
             member=member,
-            rights=rights,
+            rights_version=None if self.rights is None else self.rights.version,
             is_settled=answer.settled,
             body=body,
             interval_at=interval_at,
@@ -209,13 +237,9 @@ class Heartbeats(MemberPaces):
             and len(connection.members) > 1
         )
 
-    def _allows(self, cached: CachedHeartbeat) -> bool:
-        """Whether the caller of a cached heartbeat is still authorized."""
-        caller = cached.caller
-        return cached.rights is None or all(
-            self._authorizer.authorize(caller.principal, caller.client_host, *right)
-            for right in cached.rights
-        )
+    def allows(self, cached: CachedHeartbeat) -> bool:
+        """Whether no ACL has changed; the first heartbeat after a change is decoded again."""
+        return self.rights is None or cached.rights_version == self.rights.version
 
     def update_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
         """Set the interval that is due now in a cached response."""
@@ -233,8 +257,8 @@ class Heartbeats(MemberPaces):
         if (
             cached is None
             or not frame.startswith(cached.start)
+            or not (cached.rights_version is None or self.allows(cached))
             or not cached.ticket.touch(int(now * 1_000))
-            or not (cached.rights is None or self._allows(cached))
         ):
             return None
         correlation = frame[_CORRELATION_AT:_RAW_AT]

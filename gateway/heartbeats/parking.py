@@ -63,6 +63,9 @@ class Parking(Protocol):
     def ask_again(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> None:
         """Submit ``command`` for a heartbeat whose park has ended, and send that answer."""
 
+    def allows(self, cached: CachedHeartbeat) -> bool:
+        """Whether no ACL has changed; the first heartbeat after a change is decoded again."""
+
     def update_cached(self, connection: ConnectionHeartbeats, cached: CachedHeartbeat) -> None:
         """Set the interval that is due now in a cached response."""
 
@@ -137,6 +140,9 @@ class Parked:
         """Whether the response computed on arrival is known to be still valid."""
         raise NotImplementedError
 
+    def _is_current(self, cached: CachedHeartbeat) -> bool:
+        return cached.ticket.is_valid() and self._heartbeats.allows(cached)
+
     def _answer_as_found(self) -> None:
         raise NotImplementedError
 
@@ -165,7 +171,8 @@ class ParkedHeartbeat(Parked):
         self._cached = cached
 
     def _is_as_found(self) -> bool:
-        return self._cached is not None and self._cached.ticket.is_valid()
+        cached = self._cached
+        return cached is not None and self._is_current(cached)
 
     def _answer_as_found(self) -> None:
         self._context.keep()
@@ -198,7 +205,7 @@ class ParkedCachedHeartbeat(Parked):
         self._correlation = correlation
 
     def _is_as_found(self) -> bool:
-        return self._cached.ticket.is_valid()
+        return self._is_current(self._cached)
 
     def _answer_as_found(self) -> None:
         self._heartbeats.update_cached(self._client.heartbeats, self._cached)

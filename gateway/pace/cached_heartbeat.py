@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from coordinator.runtime.api import MemberTicket
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.pace.classic_pace import ClassicMemberPace
 from gateway.pace.round_trip import RoundTrip
 from gateway.pending import HeldBack
@@ -24,8 +23,6 @@ from model.commands.consumer import ConsumerGroupHeartbeat
 
 MemberKey: TypeAlias = tuple[str, str]
 """Group id and member id."""
-
-Rights: TypeAlias = tuple[tuple[Operation, ResourceType, str], ...]
 
 HEARTBEAT_KEY: Final = 68
 _START: Final = struct.Struct(">ihh")
@@ -71,10 +68,10 @@ class Member:
 class CachedHeartbeat:
     """A cached heartbeat: the response to a heartbeat request of certain bytes.
 
-    ``head`` and ``tail`` go around the correlation id. ``rights`` are the operations that the
-    caller must still be authorized for, ``None`` without access control. ``is_settled``: the member
-    has reached its target assignment. ``command`` is submitted when its park ends; it is ``None``
-    if the connection has several members, because none of them is parked. ``start`` is the frame's
+    ``head`` and ``tail`` go around the correlation id. The caller was authorized at the
+    authorizer's ``rights_version``; ``None`` without access control. ``is_settled``: the member has
+    reached its target assignment. ``command`` is submitted when its park ends; it is ``None`` if
+    the connection has several members, because none of them is parked. ``start`` is the frame's
     bytes before the correlation id.
     """
 
@@ -85,7 +82,7 @@ class CachedHeartbeat:
         "head",
         "is_settled",
         "member",
-        "rights",
+        "rights_version",
         "sent_interval_ms",
         "start",
         "tail",
@@ -102,7 +99,7 @@ class CachedHeartbeat:
         *,
         command: ConsumerGroupHeartbeat | None,
         member: Member,
-        rights: Rights | None,
+        rights_version: int | None,
         is_settled: bool,
         body: bytes,
         interval_at: int,
@@ -114,7 +111,7 @@ class CachedHeartbeat:
         self.caller = caller
         self.command = command
         self.member = member
-        self.rights = rights
+        self.rights_version = rights_version
         self.is_settled = is_settled
         # The response header ends with an empty tag section.
         self.tail = b"\x00" + body
@@ -180,12 +177,3 @@ def make_start(raw_size: int, version: int) -> bytes:
     """The length, API key and version that start a frame; one object per distinct value."""
     correlation_size = 4
     return _START.pack(raw_size + _START.size - 4 + correlation_size, HEARTBEAT_KEY, version)
-
-
-def compute_rights(command: ConsumerGroupHeartbeat) -> Rights:
-    """The operations that the sender of a heartbeat must be authorized for."""
-    group = (Operation.READ, ResourceType.GROUP, command.group_id)
-    names = command.subscribed_topic_names
-    if not isinstance(names, tuple):
-        return (group,)
-    return (group, *((Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
 from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
 from model.commands.client_assignment import InstallAssignment, PrepareAssignment
 from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
@@ -81,6 +82,14 @@ ConfigCommand: TypeAlias = AlterGroupConfigs | DescribeGroupConfigs | ListGroupC
 """Commands of group configs, which are stored beside the topics."""
 
 
+AclCommand: TypeAlias = CreateAcls | DeleteAcls | DescribeAcls
+"""Commands about ACLs."""
+
+
+ServerCommand: TypeAlias = TopicCommand | ConfigCommand | AclCommand
+"""Commands about what all shards share."""
+
+
 DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
 """Commands of one group that scan its offsets."""
 
@@ -100,8 +109,7 @@ Command: TypeAlias = (
     | DeletionCommand
     | TransactionCommand
     | ListTransactions
-    | TopicCommand
-    | ConfigCommand
+    | ServerCommand
     | ReadCommand
 )
 """A command that a front end may submit."""

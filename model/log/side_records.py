@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from model.acls import Acl
 from model.client_assignors import (
     ClientAssignorsKey,
     ClientAssignorsValue,
@@ -108,6 +109,18 @@ class GroupConfigsSideValue:
 
 
 @value
+class AclSideKey:
+    """An ACL."""
+
+    acl: Acl
+
+
+@value
+class AclSideValue:
+    """It is in force."""
+
+
+@value
 class ProducerStateKey:
     """A log partition's state of a transactional producer."""
 
@@ -161,6 +174,7 @@ SideKey: TypeAlias = (
     | ProducerIdBlockKey
     | ImportGraceKey
     | GroupConfigsSideKey
+    | AclSideKey
     | ShardSideKey
 )
 
@@ -170,6 +184,7 @@ SideValue: TypeAlias = (
     | ProducerIdBlockValue
     | ImportGraceValue
     | GroupConfigsSideValue
+    | AclSideValue
     | ProducerStateValue
     | ProducerGroupValue
     | ClientAssignorsValue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from model.commands.client_assignment import PrepareAssignmentResponse
+from model.responses.access import DeleteAclsResponse, DescribeAclsResponse
 from model.responses.classic import (
     ClassicHeartbeatResponse,
     JoinGroupResponse,
@@ -50,5 +51,7 @@ Response: TypeAlias = (
     | GroupConfigsResponse
     | ListGroupConfigsResponse
     | ListTransactionsResponse
+    | DeleteAclsResponse
+    | DescribeAclsResponse
     | Done
 )

@@ -10,6 +10,7 @@ from typing import assert_never
 from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
 from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
 from model.log.side_records import (
+    AclSideKey,
     GroupConfigsSideKey,
     ImportGraceKey,
     ImportGraceValue,
@@ -130,7 +131,13 @@ def move_side(
                 assert isinstance(record.value, TopicDeletionValue)
                 deletion = replace(record.value, log_ends=())
                 moved.append((key, encode_side(SideRecord(of_topic, deletion))[1] or b""))
-            case TopicSideKey() | ProducerIdBlockKey() | ImportGraceKey() | GroupConfigsSideKey():
+            case (
+                TopicSideKey()
+                | ProducerIdBlockKey()
+                | ImportGraceKey()
+                | GroupConfigsSideKey()
+                | AclSideKey()
+            ):
                 moved.append((key, value))
             case _:
                 assert_never(record.key)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
@@ -47,6 +47,7 @@ class CostServer:
         settings: CoordinatorSettings | None = None,
         gateway: GatewaySettings | None = None,
         store: Any = None,
+        authorizer: Authorizer | None = None,
     ) -> None:
         quiet_logs()
         self.loop = CountedLoop()
@@ -59,11 +60,15 @@ class CostServer:
             clock=self.scheduler,
             scheduler=self.scheduler,
             on_failure=self._fail,
+            authorizer=authorizer,
         )
         self.loop.complete(self._start())
         clock: Any = self.loop
         self.gateway = Gateway(
-            gateway or GatewaySettings(), AllowAll(), coordinator=self.runtime, clock=clock
+            gateway or GatewaySettings(),
+            authorizer or AllowAll(),
+            coordinator=self.runtime,
+            clock=clock,
         )
         with self._on_loop():
             self.topics = LocalTopics(

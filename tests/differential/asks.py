@@ -14,7 +14,7 @@ from tests.support.wire.connection import Connection
 COMMIT, FETCH, FIND, LEAVE, DESCRIBE_GROUPS, LIST = 8, 9, 10, 13, 15, 16
 MARKERS, TXN_COMMIT, DELETE_GROUPS, OFFSET_DELETE, BEAT, DESCRIBE = 27, 28, 42, 47, 68, 69
 PARTITIONS: Final = 4
-LEFT_OUT: Final = ("throttle_time", "error_message", "port")
+LEFT_OUT: Final = ("throttle_time", "error_message", "port", "cluster_id")
 
 Rows = Mapping[int, object]
 """Partition to offset, or to (offset, metadata)."""

@@ -56,6 +56,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
+from tests.scenarios.acl_text import make_create, make_delete, make_list
 from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
 from tests.scenarios.server import ScenarioServer
@@ -186,6 +187,10 @@ class Commands:
             ),
             "list-configs": lambda line: ListGroupConfigs(CALLER),
             "transactions": lambda line: ListTransactions(CALLER),
+            "allow": make_create,
+            "deny": make_create,
+            "acls": make_list,
+            "delete-acls": make_delete,
             "describe": lambda line: ConsumerGroupDescribe(
                 CALLER, tuple(GroupId(word) for word in line.words)
             ),

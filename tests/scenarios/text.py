@@ -29,6 +29,7 @@ from model.log.records import (
     TopicPartitions,
 )
 from model.log.side_records import (
+    AclSideKey,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ProducerGroupKey,
@@ -41,6 +42,7 @@ from model.log.side_records import (
     TopicSideValue,
 )
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker, TransactionRecord
+from model.responses.access import DeleteAclsResponse, DescribeAclsResponse
 from model.responses.classic import (
     ClassicHeartbeatResponse,
     JoinGroupResponse,
@@ -63,6 +65,7 @@ from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, 
 from model.responses.response import Done
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListedTransaction, ListTransactionsResponse
+from tests.scenarios.acl_text import format_acl
 from tests.scenarios.client_assignor_text import (
     format_client_assignment,
     format_local_side,
@@ -214,6 +217,10 @@ def _format_others(answer: Answer) -> list[str]:
             ] or [f"{group_id}: nothing of its own"]
         case MigrationPlan():
             return _format_plan(answer)
+        case DescribeAclsResponse(acls):
+            return [format_acl(acl) for acl in acls] or ["no ACLs"]
+        case DeleteAclsResponse(acls):
+            return [f"deleted: {format_acl(acl)}" for acl in acls] or ["no ACLs"]
         case ListGroupConfigsResponse(group_ids):
             return [", ".join(group_ids) or "no groups"]
         case ListTransactionsResponse(transactions):
@@ -462,6 +469,8 @@ def format_side(record: SideRecord) -> str:
             return f"settings of {group_id}: " + (", ".join(said) or NOTHING)
         case ProducerGroupKey() | ProducerStateKey():
             return _format_producer_side(record)
+        case AclSideKey(acl):
+            return ("no longer " if record.value is None else "") + format_acl(acl)
         case _:
             return format_local_side(record)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coordinator.runtime.authorizer import Operation, ResourceType
+from model.acls import Operation, ResourceType
 
 Right = tuple[Operation, ResourceType, str]
 """An operation, and the type and name of the resource."""
@@ -33,6 +33,19 @@ class Rights:
         self.denied = set(denied)
         self.is_denied = is_denied
         self.asked: list[Question] = []
+        self._version = 0
+        self._decides_by = self._compute_denials()
+
+    @property
+    def version(self) -> int:
+        """Rises with each change of what is denied."""
+        if self._decides_by != self._compute_denials():
+            self._decides_by = self._compute_denials()
+            self._version += 1
+        return self._version
+
+    def _compute_denials(self) -> tuple[frozenset[Right], Callable[[Question], bool]]:
+        return frozenset(self.denied), self.is_denied
 
     def authorize(
         self,

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from coordinator.core.groups.acl_changes import handle_acl_command
 from coordinator.core.groups.config_changes import (
     compute_described_configs,
     compute_group_settings,
     handle_alter_group_configs,
 )
 from coordinator.core.state.outcome import Outcome, RefreshGroups
-from model.commands.command import ConfigCommand, TopicCommand
+from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
+from model.commands.command import ConfigCommand, ServerCommand, TopicCommand
 from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
 from model.commands.topics import (
     CreateTopic,
@@ -34,6 +36,8 @@ from model.errors import (
 )
 from model.ids import GroupId, LogOffset, TopicId, TopicName
 from model.log.side_records import (
+    AclSideKey,
+    AclSideValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,
@@ -60,6 +64,7 @@ from model.topics import (
     compute_image_without,
     compute_metric_name,
 )
+from security.acl_index import AclIndex
 
 PARTITIONS_MAX = 100_000
 PRODUCER_ID_BLOCK = 1_000
@@ -76,6 +81,7 @@ class Catalogue:
     before the retention has passed since then. ``group_configs`` are the configs set on groups;
     ``group_settings`` are the effective settings of these groups on a server with ``settings``.
     ``longest_session_timeouts_ms`` has the former session timeout of groups that shortened it.
+    ``acls`` are in force with the record, before that is durable.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -86,6 +92,7 @@ class Catalogue:
     group_configs: dict[GroupId, Mapping[str, str]] = field(default_factory=dict)
     group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
     longest_session_timeouts_ms: dict[GroupId, int] = field(default_factory=dict)
+    acls: AclIndex = field(default_factory=AclIndex)
 
 
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
@@ -108,6 +115,10 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
         case GroupConfigsSideKey(group_id), value:
             assert value is None or isinstance(value, GroupConfigsSideValue)
             _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
+        case AclSideKey(acl), AclSideValue():
+            catalogue.acls.add(acl)
+        case AclSideKey(acl), None:
+            catalogue.acls.discard(acl)
         case _:
             raise AssertionError(f"unexpected side record: {record}")
 
@@ -129,6 +140,19 @@ def _replay_group_configs(
 def make_topic(key: TopicSideKey, value: TopicSideValue) -> Topic:
     """Build the topic of a side record."""
     return Topic(key.topic, value.topic_id, value.partitions, value.racks)
+
+
+def handle_server_command(
+    catalogue: Catalogue, command: ServerCommand, now: Now, log_ends: tuple[LogOffset, ...] = ()
+) -> Outcome:
+    """Handle a command about what all shards share; see ``handle_topic_command``."""
+    match command:
+        case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
+            return handle_config_command(catalogue, command)
+        case CreateAcls() | DeleteAcls() | DescribeAcls():
+            return handle_acl_command(catalogue.acls, command)
+        case _:
+            return handle_topic_command(catalogue, command, now, log_ends)
 
 
 def handle_topic_command(

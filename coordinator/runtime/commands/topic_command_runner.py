@@ -1,4 +1,4 @@
-"""Commands about topics and group configs, carried out for all shards."""
+"""Commands about topics, group configs and ACLs, carried out for all shards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from coordinator.runtime.api import Reply, ignore_answer
 from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.topics.topic_images import CATALOGUE, TopicCatalogueRuntime
-from model.commands.command import ConfigCommand, TopicCommand
+from model.commands.command import ServerCommand
 from model.errors import GroupError
 
 
@@ -28,7 +28,7 @@ class TopicCommands:
         self._apply = apply
         self._delete_offsets = delete_offsets
 
-    def submit(self, command: TopicCommand | ConfigCommand, reply: Reply) -> None:
+    def submit(self, command: ServerCommand, reply: Reply) -> None:
         """Handle, replay and gather a command; the response is sent when it is durable."""
         try:
             outcome = self._catalogue.compute(command, self._context.check_space)

@@ -1,11 +1,12 @@
 """Resolves the regular expressions of groups: when, with whose permissions, and off the loop.
 
 All expressions of a group are resolved together: when a member brings a new one, when a topic that
-one of them matches is created or deleted, and again after an interval, because permissions may have
-changed (KAFKA-18961). Two resolutions of a group are a minimum interval apart, which doubles while
-they follow one another. An expression resolves to the topics that every member using it (of those
-that sent a heartbeat) may DESCRIBE. Permissions are not in the log, so after a start a group keeps
-the topics from the log until one of its members sends a heartbeat.
+one of them matches is created or deleted, when a member is heard after a change of ACLs, and again
+after an interval, because permissions may have changed (KAFKA-18961). Two resolutions of a group
+are a minimum interval apart, which doubles while they follow one another. An expression resolves to
+the topics that every member using it (of those that sent a heartbeat) may DESCRIBE. Permissions are
+not in the log, so after a start a group keeps the topics from the log until one of its members
+sends a heartbeat.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.state.shard import Shard
 from coordinator.core.subscriptions.regex_resolution import InstallRegexes
 from coordinator.runtime.api import Answer, Reply
-from coordinator.runtime.authorizer import AllowAll, Authorizer, Operation, ResourceType
+from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.slices import REFUSED_RETRY_MS, Steps
 from coordinator.runtime.topics.regex_matches import SLICE_TOPICS, MatchingLane, RegexMatches, Slice
+from model.acls import Operation, ResourceType
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
@@ -49,12 +51,13 @@ class _Group:
     """A group with regular expressions. ``rights`` has each member's expression and principal.
 
     ``regexes`` and ``asked`` are the expressions, without and with principals, of the last
-    resolution.
+    resolution, ``asked_at`` the authorizer's version at its beginning.
     """
 
     rights: dict[MemberId, tuple[str, Right]] = field(default_factory=dict)
     regexes: frozenset[str] = frozenset()
     asked: frozenset[tuple[str, Right]] = frozenset()
+    asked_at: int = 0
     began_ms: int | None = None
     interval_ms: int = 0
     is_in_flight: bool = False
@@ -115,8 +118,11 @@ class Regexes:
         if self._authorizer is not None:
             right = command.caller.principal, command.caller.client_host
             known.rights[command.member_id] = regex, right
-        if (regex, right) not in known.asked:
+        if (regex, right) not in known.asked or known.asked_at != self._compute_version():
             self.request(group.group_id)
+
+    def _compute_version(self) -> int:
+        return 0 if self._authorizer is None else self._authorizer.version
 
     def request(self, group_id: GroupId) -> None:
         """Resolve the group's expressions as soon as allowed."""
@@ -202,6 +208,7 @@ class Regexes:
         known.is_in_flight = True
         self._note_begun(known)
         known.asked = self._compute_asked(group, known)
+        known.asked_at = self._compute_version()
         self._note_regexes(group.group_id, known, frozenset(group.regexes))
         rights: dict[str, list[Right]] = {}
         for regex, right in sorted(known.asked):
@@ -260,6 +267,8 @@ class Regexes:
             self._look_later(group_id, known, REFUSED_RETRY_MS)
             return
         self._install(found, partial(self._installed, group_id, known))
+        # The ACLs may have changed while they were asked, name by name.
+        known.is_due = known.is_due or known.asked_at != self._compute_version()
         if known.is_due:
             self._look(group_id)
         elif known.timer is None:

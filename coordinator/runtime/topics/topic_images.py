@@ -8,8 +8,7 @@ import structlog
 
 from coordinator.core.groups.topic_records import (
     Catalogue,
-    handle_config_command,
-    handle_topic_command,
+    handle_server_command,
     replay_side,
 )
 from coordinator.core.offsets.deleted_topics import DeletedTopics
@@ -19,8 +18,7 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loading.shard_loader import load_catalogue
-from model.commands.command import ConfigCommand, TopicCommand
-from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
+from model.commands.command import ServerCommand
 from model.commands.topics import DeleteTopic
 from model.commands.transactions import AllocateProducerId
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -35,6 +33,7 @@ from model.log.side_records import (
 from model.responses.response import Done
 from model.responses.transactions import ProducerIdResponse
 from model.topics import Topic, TopicImage, compute_settled_image
+from security.acl_index import AclIndex
 from storage.log_store import LogStore
 
 CATALOGUE = GroupId("\0catalogue")
@@ -59,12 +58,13 @@ class TopicCatalogueRuntime:
         durability: Durability,
         clock: SteadyClock,
         settings: CoordinatorSettings,
+        acls: AclIndex,
     ) -> None:
         self._store = store
         self._writer = writer
         self._durability = durability
         self._clock = clock
-        self._state = Catalogue(settings)
+        self._state = Catalogue(settings, acls=acls)
         self._images: dict[int, TopicImage] = {}
         self._callbacks: list[TopicsCallback] = []
         load_catalogue(store, self._state)
@@ -113,20 +113,16 @@ class TopicCatalogueRuntime:
         """Register a callback for each durable change; it gets the deleted topics."""
         self._callbacks.append(callback)
 
-    def compute(
-        self, command: TopicCommand | ConfigCommand, check: Callable[[Outcome], None]
-    ) -> Outcome:
+    def compute(self, command: ServerCommand, check: Callable[[Outcome], None]) -> Outcome:
         """Handle the command. Raises its ``GroupError`` or that of ``check``."""
         match command:
             case AllocateProducerId():
                 return self._allocate_producer_id(command, check)
-            case AlterGroupConfigs() | DescribeGroupConfigs() | ListGroupConfigs():
-                outcome = handle_config_command(self._state, command)
             case DeleteTopic():
                 log_ends = self._read_log_ends()
-                outcome = handle_topic_command(self._state, command, self._clock.now(), log_ends)
+                outcome = handle_server_command(self._state, command, self._clock.now(), log_ends)
             case _:
-                outcome = handle_topic_command(self._state, command, self._clock.now())
+                outcome = handle_server_command(self._state, command, self._clock.now())
         check(outcome)
         return outcome
 
@@ -161,7 +157,7 @@ class TopicCatalogueRuntime:
             outcome = Outcome(response=ProducerIdResponse(self._next_producer_id))
             self._next_producer_id += 1
         else:
-            outcome = handle_topic_command(self._state, command, self._clock.now())
+            outcome = handle_server_command(self._state, command, self._clock.now())
             check(outcome)
             self._next_producer_id = self._state.producer_id_end + 1
         return outcome

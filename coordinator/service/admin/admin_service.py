@@ -7,7 +7,6 @@ from typing import TypeAlias, TypeVar
 
 import grpc.aio
 
-from coordinator.runtime.authorizer import Operation
 from coordinator.service.admin import description_messages
 from coordinator.service.admin.group_administration import GroupAdministration
 from coordinator.service.calls.grpc_caller import compute_caller
@@ -17,6 +16,7 @@ from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.decode import check_topic_name, decode_any_group_id, decode_racks
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import Page, compute_page, compute_page_token, compute_slice
+from model.acls import Operation
 from model.caller import Caller
 from model.commands.command import TopicCommand
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups

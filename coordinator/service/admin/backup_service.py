@@ -9,12 +9,12 @@ from typing import TypeAlias
 import grpc.aio
 import structlog
 
-from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.retention.backups import Backups
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.wire.error_statuses import InvalidField
+from model.acls import Operation
 from model.errors import (
     ClusterAuthorizationFailed,
     PolicyViolation,

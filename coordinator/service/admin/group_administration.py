@@ -8,7 +8,6 @@ from typing import TypeAlias, TypeVar
 import grpc.aio
 from google.protobuf.message import Message
 
-from coordinator.runtime.authorizer import Operation
 from coordinator.service.admin.description_messages import encode_plan
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
@@ -17,6 +16,7 @@ from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import check_id, decode_any_group_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField, encode_error
+from model.acls import Operation
 from model.caller import Caller
 from model.commands.configs import (
     AlterGroupConfigs,

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-from coordinator.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, ResourceType
+from coordinator.runtime.authorizer import AclAuthorizer, Authorizer
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.caller import Caller
 from model.errors import (
     ClusterAuthorizationFailed,
     GroupAuthorizationFailed,
+    SecurityDisabled,
     TopicAuthorizationFailed,
 )
 from model.ids import GroupId, TopicName
+from security.acl_index import Decision, Request
+
+_NO_AUTHORIZER: Final = (
+    "No Authorizer is configured: start the server with authorizer.class.name=StandardAuthorizer"
+)
 
 
 class Access:
@@ -45,6 +53,18 @@ class Access:
             raise ClusterAuthorizationFailed(
                 f"{caller.principal} is not authorized to {operation.value} the cluster"
             )
+
+    def check_acls(self, caller: Caller, operation: Operation) -> None:
+        """Raise an error unless the caller may do this to ACLs, and an authorizer has them."""
+        self.check_cluster(caller, operation)
+        if not isinstance(self._authorizer, AclAuthorizer):
+            raise SecurityDisabled(_NO_AUTHORIZER)
+
+    def decide(self, request: Request) -> Decision:
+        """Decide for any principal, and say why. Raises ``SecurityDisabled``."""
+        if not isinstance(self._authorizer, AclAuthorizer):
+            raise SecurityDisabled(_NO_AUTHORIZER)
+        return self._authorizer.decide(request)
 
     def may_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> bool:
         return self._may(caller, operation, ResourceType.GROUP, group_id)

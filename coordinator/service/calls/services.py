@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
+from coordinator.runtime.members.member_rights import MemberRights
 from coordinator.service.calls.access import Access
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.streams.backlog import Backlog
@@ -20,7 +21,7 @@ class Services:
     """The coordinator, and the settings and shared state of the gRPC listener.
 
     ``ping_interval_ms``: silence after which a session is sent a Ping. ``history`` is ``None``
-    if the log is not on disk.
+    if the log is not on disk, ``rights`` without access control.
     """
 
     coordinator: Coordinator
@@ -33,6 +34,7 @@ class Services:
     turns: Turns
     backlog: Backlog
     history: HistoryReads | None = None
+    rights: MemberRights | None = None
 
     @property
     def touch_interval_s(self) -> float:

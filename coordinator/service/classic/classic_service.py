@@ -9,7 +9,6 @@ from typing import Final, TypeAlias, TypeVar
 
 import grpc.aio
 
-from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
@@ -26,6 +25,7 @@ from coordinator.service.wire.answer_slices import SLICE, make_rows, run_steps
 from coordinator.service.wire.decode import check_id
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
 from coordinator.service.wire.limits import Limits
+from model.acls import Operation
 from model.caller import Caller
 from model.commands.classic import ClassicHeartbeat
 from model.commands.classic import JoinGroup as JoinGroupCommand

@@ -6,7 +6,6 @@ import asyncio
 from functools import partial
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation
 from coordinator.service.calls.services import Services
 from coordinator.service.session.assignor_messages import (
     decode_install,
@@ -17,6 +16,7 @@ from coordinator.service.session.assignor_messages import (
 from coordinator.service.session.session_member import SessionMember
 from coordinator.service.session.session_members import SessionMembers
 from coordinator.service.session.session_output import SessionOutput
+from model.acls import Operation
 from model.commands.client_assignment import PrepareAssignmentResponse
 from model.errors import GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId

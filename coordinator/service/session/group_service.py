@@ -10,7 +10,6 @@ from typing import TypeAlias, TypeVar
 import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryError
-from coordinator.runtime.authorizer import Operation
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.member_commits import CommitAnswer, submit_commit
@@ -22,6 +21,7 @@ from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.decode import check_id, decode_commit, decode_fetch, decode_heartbeat
 from coordinator.service.wire.encode import encode_assignment, encode_fetched
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
+from model.acls import Operation
 from model.caller import Caller
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.commands.offsets import OffsetFetch, TopicToFetch

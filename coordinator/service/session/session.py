@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.member_commits import CommitAnswer, submit_commit
 from coordinator.service.calls.services import Services
@@ -39,6 +38,7 @@ from coordinator.service.wire.decode import (
     decode_stream_commit,
 )
 from coordinator.service.wire.error_statuses import encode_group_error
+from model.acls import Operation
 from model.caller import Caller
 from model.commands.consumer import UNCHANGED
 from model.errors import GroupError, InvalidRequest, UnknownMemberId

@@ -56,6 +56,7 @@ class SessionMembers:
         "_pending",
         "_renew_at",
         "_renewal",
+        "_rights_version",
         "_services",
         "_watches",
         "number",
@@ -73,6 +74,8 @@ class SessionMembers:
         """Of members that can be asked to compute an assignment."""
         self._renewal = Renewal(services.coordinator)
         self._renew_at = 0.0
+        self._rights_version = -1
+        """The version of the ACLs by which the members were last looked at."""
         self._pending: list[SessionMember] = []
         """Members with a pending change that no heartbeat has asked for yet."""
 
@@ -154,6 +157,7 @@ class SessionMembers:
 
     def renew(self, sequence: int) -> None:
         """Renew the sessions of all members, but not more often than a client can profit from."""
+        self._look_at_rights()
         now = self._loop.time()
         if now < self._renew_at:
             return
@@ -171,6 +175,9 @@ class SessionMembers:
     def ask(self, member: SessionMember, ask: sm.Ask | None) -> None:
         """Submit a heartbeat of the member, if there is one to submit."""
         if ask is None:
+            return
+        self._look_at_rights()
+        if member.phase is Phase.GONE:
             return
         self._unwatch((member.group_id, member.member_id))
         self._output.begin_request()
@@ -211,10 +218,34 @@ class SessionMembers:
             case _:
                 assert_never(reaction)
 
+    def _look_at_rights(self) -> None:
+        """Fence the members that the ACLs no longer allow; nothing if no ACL has changed.
+
+        A member that joins is not looked at: its Join was authorized for a new subscription.
+        """
+        rights = self._services.rights
+        if rights is None or rights.version == self._rights_version:
+            return
+        self._rights_version = rights.version
+        for member in [each for each in self._members.values() if not each.is_joining]:
+            refusal = rights.find_refusal(member.caller, member.group_id, member.member_id)
+            self._fence_refused(member, refusal)
+
+    def _fence_refused(self, member: SessionMember, refusal: GroupError | None) -> bool:
+        """Fence the member if there is a refusal; whether there is."""
+        if refusal is not None:
+            self.carry_out(member, sm.Fence(refusal))
+        return refusal is not None
+
     def _send_assignment(
         self, member: SessionMember, response: ConsumerGroupHeartbeatResponse
     ) -> None:
         """The client relies on the session timeout in it: the runtime must promise it before."""
+        rights = self._services.rights
+        if rights is not None and self._fence_refused(
+            member, rights.find_refused_assignment(member.caller, response.assignment or ())
+        ):
+            return
         if not self._coordinator.promise_session(member.group_id, member.member_id):
             self.carry_out(member, sm.Fence(UnknownMemberId(_EXPIRED)))
             return

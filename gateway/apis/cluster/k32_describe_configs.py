@@ -13,13 +13,13 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
 from gateway.topic_requests import Gather
 from gateway.topics.topic_configs import compute_topic_config_source
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.configs import DescribeGroupConfigs
 from model.configs.group_configs import GROUP_CONFIGS, GroupConfig
 from model.errors import (

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator.runtime.authorizer import CLUSTER_NAME, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
 from gateway.brokers import compute_brokers
 from gateway.codec.kio_schema import response_schema
+from model.acls import CLUSTER_NAME, ResourceType
 from model.errors import ErrorCode
 
 KEY = 60

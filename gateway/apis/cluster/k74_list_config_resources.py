@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.apis.cluster.k32_describe_configs import BROKER, GROUP, TOPIC
 from gateway.apis.cluster.k44_incremental_alter_configs import BROKER_LOGGER, CLIENT_METRICS
 from gateway.codec.kio_schema import response_schema
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.configs import ListGroupConfigs
 from model.errors import ErrorCode, GroupError
 from model.responses.configs import ListGroupConfigsResponse

@@ -12,8 +12,8 @@ import uuid
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
+from gateway.apis.groups.group_rights import check_may_read
 from gateway.codec.kio_schema import response_schema
 from gateway.heartbeats.heartbeat_field_checks import check_sizes
 from model.commands.classic import PROTOCOLS_MAX, JoinGroup, JoinProtocol
@@ -40,8 +40,7 @@ NO_GENERATION: Final = -1
 
 def handle(context: RequestContext, request: Any) -> None:
     """Authorise, validate and submit."""
-    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
-        context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
+    if not check_may_read(context, request.group_id):
         return
     try:
         check_join_sizes(context, request)
@@ -56,7 +55,7 @@ def handle(context: RequestContext, request: Any) -> None:
             context.reply(_refuse(context, answer.code, ""))
         elif isinstance(answer, GroupError):
             context.reply_failed(answer.code, answer.message)
-        else:
+        elif check_may_read(context, request.group_id):
             assert isinstance(answer, JoinGroupResponse)
             context.reply(_respond(context, answer))
 
@@ -140,8 +139,8 @@ def _refuse(context: RequestContext, code: ErrorCode, member_id: str) -> Any:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """Fail the request; a member that a full group rejects does not get its id back."""
-    forgets = code in (ErrorCode.GROUP_MAX_SIZE_REACHED,)
+    """Fail the request; whoever a full group or the ACLs reject does not get its id back."""
+    forgets = code in (ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return _refuse(context, code, "" if forgets else request.member_id)
 
 

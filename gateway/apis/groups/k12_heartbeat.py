@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
+from gateway.apis.groups.group_rights import check_may_read
 from gateway.codec.kio_schema import response_schema
 from model.commands.classic import ClassicHeartbeat
 from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError
@@ -22,8 +22,7 @@ wire = response_schema(KEY)
 
 def handle(context: RequestContext, request: Any) -> None:
     """Authorise and submit; ``gateway.heartbeats.classic_heartbeats`` may park the request."""
-    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
-        context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
+    if not check_may_read(context, request.group_id):
         return
 
     def on_answer(answer: Answer) -> None:

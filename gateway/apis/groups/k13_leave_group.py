@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
+from gateway.apis.groups.group_rights import check_may_read
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
@@ -32,8 +32,7 @@ MEMBERS_SLICE: Final = 1_000
 
 def handle(context: RequestContext, request: Any) -> None:
     """Remove the members; the response has their results in request order."""
-    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
-        context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
+    if not check_may_read(context, request.group_id):
         return
     if not request.group_id:
         context.reply_failed(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")

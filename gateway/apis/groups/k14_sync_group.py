@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
+from gateway.apis.groups.group_rights import check_may_read
 from gateway.codec.kio_schema import response_schema
 from model.commands.classic import MemberAssignment, SyncGroup
 from model.errors import ErrorCode, GroupError
@@ -25,8 +25,7 @@ FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 def handle(context: RequestContext, request: Any) -> None:
     """Authorise, check and submit; ``gateway.heartbeats.classic_heartbeats`` may park it."""
-    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
-        context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
+    if not check_may_read(context, request.group_id):
         return
     if context.version >= FIRST_VERSION_WITH_PROTOCOL and (
         request.protocol_type is None or request.protocol_name is None
@@ -40,6 +39,8 @@ def handle(context: RequestContext, request: Any) -> None:
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):
             context.reply_failed(answer.code, answer.message)
+            return
+        if not check_may_read(context, request.group_id):
             return
         assert isinstance(answer, SyncGroupResponse)
         context.reply(

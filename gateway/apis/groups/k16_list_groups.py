@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.encoding import Encoded
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.groups import ListGroups
 from model.errors import ErrorCode, GroupError
 from model.responses.groups import ListedGroup, ListGroupsResponse

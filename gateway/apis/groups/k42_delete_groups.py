@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -22,6 +21,7 @@ from gateway.long_answers import (
     reply_in_slices,
 )
 from gateway.topic_requests import Gather
+from model.acls import Operation, ResourceType
 from model.commands.groups import DeleteGroup
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId

@@ -12,8 +12,8 @@ import uuid
 from typing import Any
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.api import Api, RequestContext
+from gateway.apis.groups.group_rights import check_may_read
 from gateway.codec.kio_schema import response_schema
 from gateway.heartbeats.heartbeat_field_checks import check_heartbeat
 from gateway.heartbeats.heartbeat_wire import (
@@ -21,6 +21,7 @@ from gateway.heartbeats.heartbeat_wire import (
     make_heartbeat_decoder,
     make_long_heartbeat_decoder,
 )
+from model.acls import Operation, ResourceType
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode, GroupError, InvalidRequest
 from model.ids import GroupId, InstanceId, MemberId, TopicName
@@ -32,8 +33,7 @@ wire = response_schema(KEY)
 
 def handle(context: RequestContext, request: Heartbeat) -> None:
     """Authorise, validate and submit; ``gateway.heartbeats.heartbeats`` parks and caches."""
-    if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
-        context.reply_failed(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
+    if not check_may_read(context, request.group_id):
         return
     names = request.subscribed_topic_names or ()
     limit = context.node.coordinator.settings.group_subscriptions_max

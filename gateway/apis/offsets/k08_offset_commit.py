@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -31,6 +30,7 @@ from gateway.commits.refused_commits import (
     refuse_in_slices,
 )
 from gateway.long_answers import reply_in_slices
+from model.acls import Operation, ResourceType
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId
@@ -67,7 +67,7 @@ def handle(context: RequestContext, request: Commit) -> None:
             _reply(context, _refuse_all(context, request.topics, answer.code))
 
     command = make_command(context, request, request.topics)
-    if context.raw and context.node.allows_all:
+    if context.raw:
         keep_template(context, request, command)
     context.submit(command, on_answer)
 

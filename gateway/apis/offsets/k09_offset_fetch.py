@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -27,6 +26,7 @@ from gateway.long_answers import (
     reply_in_slices,
 )
 from gateway.topic_requests import Gather
+from model.acls import Operation, ResourceType
 from model.commands.offsets import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, MemberId, TopicId, TopicName

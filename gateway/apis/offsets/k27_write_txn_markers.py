@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.transactions import WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import LogPartition, ProducerId, TopicName

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, Decoder, LongDecoder, RequestContext
 from gateway.codec.decoding import decode
@@ -26,6 +25,7 @@ from gateway.commits.refused_commits import (
     refuse_in_slices,
 )
 from gateway.long_answers import reply_in_slices
+from model.acls import Operation, ResourceType
 from model.commands.offsets import TopicOffsets
 from model.commands.transactions import TxnOffsetCommit
 from model.errors import ErrorCode, GroupError

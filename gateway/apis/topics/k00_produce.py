@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, cast
 
-from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -24,6 +23,7 @@ from gateway.topic_requests import (
 )
 from gateway.topics.log.produced import check_sent
 from gateway.topics.topic_catalogue import Append, AppendResult, TopicDataError
+from model.acls import Operation
 from model.errors import ErrorCode
 
 KEY = 0

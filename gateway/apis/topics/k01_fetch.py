@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -26,6 +25,7 @@ from gateway.topic_requests import (
 )
 from gateway.topics.topic_catalogue import DataWatch, PartitionKey, Read, ReadResult, TopicDataError
 from gateway.wire_clock import Timer
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.errors import ErrorCode
 
 KEY = 1

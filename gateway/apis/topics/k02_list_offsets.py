@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -29,6 +28,7 @@ from gateway.topics.topic_catalogue import (
     OffsetResult,
     TopicDataError,
 )
+from model.acls import Operation
 from model.errors import ErrorCode
 
 KEY = 2

@@ -18,7 +18,6 @@ from typing import Any, Final
 import numpy as np
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
@@ -33,6 +32,7 @@ from gateway.long_answers import (
     reply_in_slices,
 )
 from gateway.topics.topic_catalogue import PartitionLeader
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.topics import CreateTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName

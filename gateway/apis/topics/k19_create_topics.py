@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from coordinator.core.groups.topic_records import check_topic_name
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -31,6 +30,7 @@ from gateway.topics.topic_configs import (
     KNOWN_TOPIC_CONFIGS,
     compute_topic_config_source,
 )
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.topics import CreateTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName

@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -25,6 +24,7 @@ from gateway.topic_requests import (
     find_topic_by_name,
     is_allowed,
 )
+from model.acls import Operation
 from model.commands.topics import DeleteTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName

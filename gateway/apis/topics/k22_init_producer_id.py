@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.topic_requests import is_allowed
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.transactions import AllocateProducerId
 from model.errors import ErrorCode, GroupError
 from model.responses.transactions import ProducerIdResponse

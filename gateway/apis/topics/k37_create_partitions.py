@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import Any, Final
 
 from coordinator.runtime.api import Answer
-from coordinator.runtime.authorizer import Operation
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
@@ -18,6 +17,7 @@ from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
 from gateway.topic_requests import Gather, find_duplicates, is_allowed
 from gateway.topics.replica_assignments import check_assignment
 from gateway.topics.topic_catalogue import TopicDataError
+from model.acls import Operation
 from model.commands.topics import GrowTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicName

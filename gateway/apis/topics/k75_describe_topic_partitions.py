@@ -11,7 +11,6 @@ from heapq import merge
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
@@ -19,6 +18,7 @@ from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, compute_each, pace, reply_in_slices
 from gateway.topic_requests import find_topic_by_name, is_allowed
 from gateway.topics.topic_catalogue import PartitionKey
+from model.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from model.topics import Topic
 

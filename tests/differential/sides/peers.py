@@ -47,9 +47,13 @@ KAFKAS: Final = {
 
 
 @contextmanager
-def run_peers(folder: Path, kafkas: Mapping[str, Setting] | None = None) -> Iterator[Peers]:
-    """Start both, Kafka with more settings of its own; they end with the block."""
-    own = {"gateway.park.ms": 0, "offsets.transactional.commits": "all"}
+def run_peers(
+    folder: Path,
+    kafkas: Mapping[str, Setting] | None = None,
+    musters: Mapping[str, Setting] | None = None,
+) -> Iterator[Peers]:
+    """Start both, each with more settings of its own; they end with the block."""
+    own = {"gateway.park.ms": 0, "offsets.transactional.commits": "all", **(musters or {})}
     muster = MusterServer(folder / "data", settings=SETTINGS | own)
     with KafkaBroker(SETTINGS | KAFKAS | dict(kafkas or {})) as broker, muster:
         yield Peers(broker.bootstrap, muster.kafka)

@@ -128,6 +128,9 @@ class FakeCoordinator:
             on_change()
         return self.watches[-1]
 
+    def find_subscribed_names(self, group_id: str, member_id: str) -> tuple[str, ...]:
+        return ()
+
     def ready(self) -> bool:
         return True
 

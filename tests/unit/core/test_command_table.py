@@ -11,9 +11,8 @@ from coordinator.dispatch.command_table import _ROWS, COMMANDS, Loading, Route
 from coordinator.dispatch.handle import ShardCommand
 from model.commands.command import (
     Command,
-    ConfigCommand,
     ReadCommand,
-    TopicCommand,
+    ServerCommand,
     TransactionCommand,
 )
 
@@ -37,7 +36,7 @@ def test_routes_are_of_those_who_take_these_commands() -> None:
     }
     assert by_route[Route.READ] == set(get_args(ReadCommand))
     assert by_route[Route.TRANSACTION] == set(get_args(TransactionCommand))
-    assert by_route[Route.TOPICS] == {*get_args(TopicCommand), *get_args(ConfigCommand)}
+    assert by_route[Route.TOPICS] == set(get_args(ServerCommand))
     of_a_shard = by_route[Route.MEMBER] | by_route[Route.SHARD] | by_route[Route.COMMIT]
     assert of_a_shard == set(get_args(ShardCommand))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.runtime.authorizer import Operation, ResourceType
 from gateway.codec.kio_schema import request_schema
+from model.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from model.ids import GroupId
 from tests.support.authorizers import Rights

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis.strategies import integers, lists, sampled_from, sets, tuples
 
 from coordinator.core.subscriptions import regex_matching
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from coordinator.runtime.topics import regex_matches
 from coordinator.runtime.topics import regex_schedule as regexes_module
 from coordinator.runtime.topics.regex_matches import RegexMatches
+from model.acls import Operation, ResourceType
 from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicId, TopicName

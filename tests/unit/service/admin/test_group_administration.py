@@ -6,9 +6,9 @@ import uuid
 
 import grpc
 
-from coordinator.runtime.authorizer import CLUSTER_NAME, Operation, ResourceType
 from coordinator.service.grpc_server import compute_ping_interval_ms
 from coordinator.service.settings import GrpcSettings
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.offsets import TopicOffsets
 from model.commands.transactions import TxnOffsetCommit

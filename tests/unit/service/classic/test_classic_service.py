@@ -11,8 +11,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.wire.answer_slices import SLICE
+from model.acls import Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.classic import JoinGroup, JoinProtocol, SyncGroup
 from model.commands.groups import DescribeGroups

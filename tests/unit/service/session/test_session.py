@@ -8,9 +8,9 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from coordinator.runtime.authorizer import Operation, ResourceType
 from coordinator.service.session.session import Session
 from coordinator.service.settings import GrpcSettings
+from model.acls import Operation, ResourceType
 from model.caller import Caller
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import ErrorCode

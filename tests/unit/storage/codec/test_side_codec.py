@@ -6,6 +6,15 @@ from typing import Any, get_args
 
 import pytest
 
+from model.acls import (
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+    Rule,
+)
 from model.client_assignors import (
     ClientAssignor,
     ClientAssignorsKey,
@@ -15,6 +24,8 @@ from model.client_assignors import (
 )
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
+    AclSideKey,
+    AclSideValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,
@@ -87,6 +98,15 @@ RECORDS = [
         TopicDeletionKey(ID),
         TopicDeletionValue(TopicName("t"), 1, (LogOffset(0), LogOffset((1 << 63) - 1))),
     ),
+    SideRecord(
+        AclSideKey(
+            Acl(
+                ResourcePattern(ResourceType.GROUP, "g\u00fc", PatternType.PREFIXED),
+                Rule("User:a", "*", Operation.READ, Permission.DENY),
+            )
+        ),
+        AclSideValue(),
+    ),
 ]
 
 
@@ -145,6 +165,7 @@ def test_the_bytes_do_not_change() -> None:
         ("0900000031400000000000000067c3bc", ""),
         ("0900000000000000000000000067", "08ffff011000"),
         ("03" + ID.hex(), "0a017410011a0a00ffffffffffffffff7f"),
+        ("0a030403020000000300000006" + "67c3bc" + b"User:a*".hex(), ""),
     ]
 
 
@@ -162,6 +183,9 @@ def test_topics_are_found_by_their_kind() -> None:
         (b"\x01\xff", b""),
         (b"\x02x", b""),
         (b"\x03short", b""),
+        (b"\x0a\x03\x04\x03", b""),
+        (b"\x0a\x03\x04\x03\x02\0\0\0\x03\0\0\0\x06gUser:a", b""),
+        (b"\x0a\x09\x04\x03\x02\0\0\0\x01\0\0\0\x01gu*", b""),
         (b"\x01t", b""),
         (b"\x01t", b"\x0a\x10" + bytes(16)),
         (b"\x01t", b"\xff\xff"),

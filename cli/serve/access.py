@@ -1,0 +1,17 @@
+"""Makes the authorizer that the settings ask for."""
+
+from __future__ import annotations
+
+from cli.settings import Resolved
+from cli.settings.table_security import parse_super_users
+from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
+
+
+def make_authorizer(resolved: Resolved) -> Authorizer:
+    """The authorizer."""
+    if resolved.values["authorizer.class.name"] is None:
+        return AllowAll()
+    return AclAuthorizer(
+        parse_super_users(str(resolved.values["super.users"] or "")),
+        allows_without_acl=bool(resolved.values["allow.everyone.if.no.acl.found"]),
+    )

@@ -1,0 +1,1 @@
+"""Who may do what: ACLs, principals, and how they are decided. Pure."""

@@ -1,0 +1,184 @@
+"""The ACLs in force, and which one decides a request, as in Kafka's ``StandardAuthorizerData``.
+
+A request looks at the literal pattern of its name, at ``*``, and at one prefixed pattern for each
+length that any has; in each, at the rules of its principal and of ``User:*``. Its cost does not
+grow with the ACLs of other resources and principals.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+
+from model.acls import (
+    ANY_HOST,
+    ANY_NAME,
+    ANY_PRINCIPAL,
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
+
+_IMPLIED_BY: Final = {
+    Operation.DESCRIBE: frozenset(
+        {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+    ),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+}
+"""Operations whose permission implies this one; what is denied implies nothing."""
+
+
+class Request(NamedTuple):
+    """One principal, calling from ``host``, and what it asks for."""
+
+    principal: str
+    host: str
+    operation: Operation
+    resource_type: ResourceType
+    name: str
+
+
+class Cause(Enum):
+    """Why a request was decided so, if no ACL did."""
+
+    SUPER_USER = "super.users"
+    NO_ACL_FOUND = "allow.everyone.if.no.acl.found"
+    DEFAULT = "no ACL allows it"
+
+
+class Decision(NamedTuple):
+    """The decision, and the ACL or the cause that made it."""
+
+    is_allowed: bool
+    by: Acl | Cause
+
+
+class AclIndex:
+    """The ACLs of a server. Only replay adds and removes.
+
+    ``version`` rises with each change, so that what was decided before can be told.
+    """
+
+    __slots__ = ("_by_principal", "_count", "_lengths", "_patterns", "version")
+
+    def __init__(self) -> None:
+        self._by_principal: dict[tuple[ResourcePattern, str], list[Acl]] = {}
+        self._patterns: Counter[ResourcePattern] = Counter()
+        self._lengths: dict[ResourceType, list[int]] = {}
+        """The lengths of prefixed patterns, sorted."""
+        self._count = 0
+        self.version = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Acl]:
+        for acls in self._by_principal.values():
+            yield from acls
+
+    def __contains__(self, acl: Acl) -> bool:
+        return acl in self._by_principal.get((acl.pattern, acl.rule.principal), ())
+
+    def add(self, acl: Acl) -> None:
+        """Add an ACL, if it is not there."""
+        if acl in self:
+            return
+        pattern = acl.pattern
+        acls = self._by_principal.setdefault((pattern, acl.rule.principal), [])
+        # By text, so that the same ACLs always name the same one as the decider.
+        insort(acls, acl, key=_compute_order)
+        if pattern.pattern_type is PatternType.PREFIXED and not self._patterns[pattern]:
+            lengths = self._lengths.setdefault(pattern.resource_type, [])
+            insort(lengths, len(pattern.name))
+        self._patterns[pattern] += 1
+        self._count += 1
+        self.version += 1
+
+    def discard(self, acl: Acl) -> None:
+        """Remove an ACL, if it is there."""
+        pattern, principal = acl.pattern, acl.rule.principal
+        acls = self._by_principal.get((pattern, principal), [])
+        if acl not in acls:
+            return
+        acls.remove(acl)
+        if not acls:
+            del self._by_principal[pattern, principal]
+        self._patterns[pattern] -= 1
+        if not self._patterns[pattern]:
+            del self._patterns[pattern]
+            if pattern.pattern_type is PatternType.PREFIXED:
+                lengths = self._lengths[pattern.resource_type]
+                del lengths[bisect_left(lengths, len(pattern.name))]
+        self._count -= 1
+        self.version += 1
+
+    def find_patterns(self, resource_type: ResourceType, name: str) -> Iterator[ResourcePattern]:
+        """The patterns with ACLs that this resource matches."""
+        literal = ResourcePattern(resource_type, name)
+        if literal in self._patterns:
+            yield literal
+        if name != ANY_NAME:
+            everything = ResourcePattern(resource_type, ANY_NAME)
+            if everything in self._patterns:
+                yield everything
+        seen = -1
+        for length in self._lengths.get(resource_type, ()):
+            if length > len(name):
+                break
+            if length != seen:
+                seen = length
+                prefix = ResourcePattern(resource_type, name[:length], PatternType.PREFIXED)
+                if prefix in self._patterns:
+                    yield prefix
+
+    def decide(
+        self,
+        request: Request,
+        *,
+        super_users: frozenset[str] = frozenset(),
+        allows_without_acl: bool = False,
+    ) -> Decision:
+        """Decide: super users, then a DENY, then an ALLOW, then the default.
+
+        ``allows_without_acl`` allows what no pattern with any ACL matches
+        (``allow.everyone.if.no.acl.found``).
+        """
+        if request.principal in super_users:
+            return Decision(True, Cause.SUPER_USER)
+        allowed_by: Acl | None = None
+        has_acls = False
+        for pattern in self.find_patterns(request.resource_type, request.name):
+            has_acls = True
+            for acl in self._find_rules(pattern, request):
+                if acl.rule.permission is Permission.DENY:
+                    return Decision(False, acl)
+                allowed_by = allowed_by or acl
+        if allowed_by is not None:
+            return Decision(True, allowed_by)
+        if allows_without_acl and not has_acls:
+            return Decision(True, Cause.NO_ACL_FOUND)
+        return Decision(False, Cause.DEFAULT)
+
+    def _find_rules(self, pattern: ResourcePattern, request: Request) -> Iterator[Acl]:
+        for principal in dict.fromkeys((request.principal, ANY_PRINCIPAL)):
+            for acl in self._by_principal.get((pattern, principal), ()):
+                if acl.rule.host in (request.host, ANY_HOST) and _speaks_of(acl, request.operation):
+                    yield acl
+
+
+def _speaks_of(acl: Acl, operation: Operation) -> bool:
+    if acl.rule.operation in (operation, Operation.ALL):
+        return True
+    implied_by = _IMPLIED_BY.get(operation, frozenset())
+    return acl.rule.permission is Permission.ALLOW and acl.rule.operation in implied_by
+
+
+def _compute_order(acl: Acl) -> tuple[str, str, str]:
+    rule = acl.rule
+    return rule.permission.value, rule.host, rule.operation.value

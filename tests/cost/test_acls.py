@@ -1,0 +1,126 @@
+"""Requests under very many ACLs, and the lists and deletions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.core.groups.acl_changes import ACLS_MAX
+from coordinator.runtime.authorizer import AclAuthorizer
+from model.acls import (
+    ANY_HOST,
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+    Rule,
+)
+from model.caller import ANONYMOUS, INTERNAL
+from model.commands.access import CreateAcls
+from tests.cost.server import CostServer, cost_server
+from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted
+from tests.support.wire.fields import beat, join
+
+DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS, HEARTBEAT = 29, 30, 31, 68
+IN_A_COMMAND = 1_000
+EVERYTHING: dict[str, Any] = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
+ANYBODY = "User:*"
+
+
+def make_acls(count: int) -> list[Acl]:
+    """Of groups, topics and prefixes of all lengths, each of another principal."""
+    patterns = (
+        ResourcePattern(ResourceType.GROUP, "g"),
+        ResourcePattern(ResourceType.TOPIC, "t"),
+        *(
+            ResourcePattern(ResourceType.TOPIC, "t" * length, PatternType.PREFIXED)
+            for length in range(1, 40)
+        ),
+    )
+    return [
+        Acl(
+            patterns[number % len(patterns)],
+            Rule(f"User:u{number}", ANY_HOST, Operation.READ, Permission.ALLOW),
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[CostServer]:
+    authorizer = AclAuthorizer(frozenset({ANONYMOUS}))
+    with cost_server(tmp_path, authorizer=authorizer) as server:
+        yield server
+
+
+def fill(server: CostServer, count: int) -> None:
+    acls = make_acls(count)
+    for at in range(0, count, IN_A_COMMAND):
+        server.call(CreateAcls(INTERNAL, tuple(acls[at : at + IN_A_COMMAND])))
+
+
+def check(counted: Counted, steps_max: int) -> None:
+    assert counted.longest <= steps_max, f"{counted.longest} steps in a turn of {counted.total}"
+
+
+def test_as_many_acls_as_there_may_be_are_listed(server: CostServer) -> None:
+    fill(server, ACLS_MAX)
+    check(server.count(DESCRIBE_ACLS, 3, **EVERYTHING), ATOMIC_STEPS_MAX)
+
+
+def test_as_many_acls_as_there_may_be_are_deleted(server: CostServer) -> None:
+    fill(server, ACLS_MAX)
+    counted = server.count(DELETE_ACLS, 3, filters=[EVERYTHING])
+    check(counted, ATOMIC_STEPS_MAX)
+    assert not server.ask(DESCRIBE_ACLS, 3, **EVERYTHING).resources
+
+
+def test_a_request_may_create_as_many_as_fit_into_it(server: CostServer) -> None:
+    rule = {"principal": ANYBODY, "host": "*", "operation": 3, "permission_type": 3}
+    pattern = {"resource_type": 3, "resource_pattern_type": 3}
+    creations = [{**pattern, **rule, "resource_name": f"g{number}"} for number in range(ACLS_MAX)]
+    check(server.count(CREATE_ACLS, 3, creations=creations), ATOMIC_STEPS_MAX)
+
+
+@pytest.mark.parametrize("count", [100, ACLS_MAX])
+def test_acls_of_others_cost_a_member_nothing(tmp_path: Path, count: int) -> None:
+    """The first heartbeat of each member is decided, not looked up."""
+    with cost_server(tmp_path, authorizer=AclAuthorizer(frozenset())) as server:
+        mine = [
+            Acl(
+                ResourcePattern(kind, name),
+                Rule(ANONYMOUS, ANY_HOST, Operation.READ, Permission.ALLOW),
+            )
+            for kind, name in ((ResourceType.GROUP, "g"), (ResourceType.TOPIC, "t" * 40))
+        ]
+        server.call(CreateAcls(INTERNAL, tuple(mine)))
+        fill(server, count - len(mine))
+        server.create(1, "t" * 40)
+        check(server.count(HEARTBEAT, 1, **join("g", "m", ("t" * 40,))), 20_000)
+
+
+def test_a_change_of_acls_costs_each_member_one_look(server: CostServer) -> None:
+    """Members of one connection, with a subscription of a thousand names."""
+    names = tuple(f"t{number}" for number in range(1_000))
+    server.create(1, *names)
+    epochs = [
+        server.ask(HEARTBEAT, 1, **join(f"g{number}", "m", names)).member_epoch
+        for number in range(3)
+    ]
+    fill(server, IN_A_COMMAND)
+    for number, epoch in enumerate(epochs):
+        counted = server.count(HEARTBEAT, 1, **beat(f"g{number}", "m", epoch))
+        check(counted, TURN_STEPS_MAX)
