@@ -67,7 +67,7 @@ class ServerChannel:
             while not ready.done():
                 await asyncio.wait((ready,), timeout=_LOOK_DELAY_S)
                 if not ready.done():
-                    self.trouble = await self._find_trouble()
+                    self.trouble = await self.find_trouble()
             await ready
         finally:
             ready.cancel()
@@ -82,7 +82,7 @@ class ServerChannel:
         self.classic = classic_pb2_grpc.ClassicServiceStub(self._channel)
         self.admin = admin_pb2_grpc.AdminServiceStub(self._channel)
 
-    async def _find_trouble(self) -> str:
+    async def find_trouble(self) -> str:
         """Make a cheap call, only to learn why it fails."""
         request = admin_pb2.ListTopicsRequest(page_size=1)
         try:

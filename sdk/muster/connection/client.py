@@ -18,7 +18,7 @@ from muster.connection.silence import SilenceWatch
 from muster.connection.stream import FINISH_S, Stream
 from muster.connection.stream_commits import StreamCommits
 from muster.connection.stream_members import ClosedMember, StreamMember
-from muster.connection.unary import describe_trouble
+from muster.connection.unary import describe_trouble, says_nothing
 from muster.errors import MemberLost, MusterError
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
 
@@ -241,7 +241,10 @@ class Client:
                 heard_at = stream.received_at
                 self._is_finished = stream.is_finished
         except grpc.aio.AioRpcError as error:
-            self._channel.trouble = describe_trouble(error)
+            if says_nothing(error):
+                self._channel.trouble = await self._channel.find_trouble()
+            else:
+                self._channel.trouble = describe_trouble(error)
             _LOG.info("session_lost target=%s cause=%s", self.target, self._channel.trouble)
         except Exception as error:  # noqa: BLE001 - all members need the next stream
             cause = f"{type(error).__name__}: {error}"

@@ -56,6 +56,14 @@ _TROUBLES: Final = (
 """Parts of gRPC's error details, and what they mean."""
 
 
+_CORE = "Internal error from Core"
+
+
+def says_nothing(error: grpc.aio.AioRpcError) -> bool:
+    """Whether gRPC broke the call by itself, before it had read the server's status."""
+    return error.code() is grpc.StatusCode.INTERNAL and error.details() == _CORE
+
+
 def describe_trouble(error: grpc.aio.AioRpcError) -> str:
     """Why a call failed, for humans."""
     details = error.details() or error.code().name

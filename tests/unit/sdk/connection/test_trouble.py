@@ -95,13 +95,37 @@ async def test_a_name_that_nobody_knows_is_told() -> None:
         assert "the host name is unknown" in said
 
 
-async def test_another_server_of_grpc_is_told() -> None:
+@asynccontextmanager
+async def another_server() -> AsyncIterator[str]:
+    """One of gRPC, with other services."""
     server = grpc.aio.server()
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    for said in await fail(f"127.0.0.1:{port}"):
-        assert "not a Muster server" in said
-    await server.stop(None)
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
+async def test_another_server_of_grpc_is_told() -> None:
+    async with another_server() as target:
+        for said in await fail(target):
+            assert "not a Muster server" in said
+
+
+async def test_what_broke_a_stream_before_its_status_came_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Trigger: a busy machine, where a stream is written to before gRPC has read its status."""
+
+    def break_in_grpc(*_: object) -> None:
+        nothing = grpc.aio.Metadata()
+        code, details = grpc.StatusCode.INTERNAL, "Internal error from Core"
+        raise grpc.aio.AioRpcError(code, nothing, nothing, details)
+
+    monkeypatch.setattr("muster.connection.client.Stream", break_in_grpc)
+    async with another_server() as target:
+        assert "not a Muster server" in (await fail(target))[0]
 
 
 async def test_a_server_that_comes_later_is_joined(stand: Stand) -> None:
