@@ -53,6 +53,7 @@ class CostServer:
         self.loop = CountedLoop()
         self.scheduler = LoopScheduler(self.loop)
         self.settings = settings or AT_REST
+        self.authorizer = authorizer or AllowAll()
         self.store = store or MemoryLogStore(4)
         self.runtime = Runtime(
             self.store,
@@ -60,13 +61,13 @@ class CostServer:
             clock=self.scheduler,
             scheduler=self.scheduler,
             on_failure=self._fail,
-            authorizer=authorizer,
+            authorizer=self.authorizer,
         )
         self.loop.complete(self._start())
         clock: Any = self.loop
         self.gateway = Gateway(
             gateway or GatewaySettings(),
-            authorizer or AllowAll(),
+            self.authorizer,
             coordinator=self.runtime,
             clock=clock,
         )

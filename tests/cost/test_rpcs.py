@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,8 +17,10 @@ import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from coordinator.core.groups.acl_changes import ACLS_MAX
 from coordinator.core.replay.group_records import replay
-from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.authorizer import AclAuthorizer
+from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.calls.access import Access
@@ -32,11 +35,14 @@ from coordinator.service.streams.pinger import Pinger
 from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
 from coordinator.service.wire.limits import compute_limits
+from model.caller import ANONYMOUS
+from model.commands.access import ACLS_PER_COMMAND_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
-from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
+from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2
 from tests.cost.server import CostServer, cost_server
+from tests.cost.test_acls import fill as fill_acls
 from tests.cost.test_apis import G
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION, ids
 from tests.cost.test_starts import (
@@ -50,7 +56,7 @@ from tests.cost.test_starts import (
 )
 from tests.cost.turns import Counted, check_law
 
-FILES: Final = (admin_pb2, group_pb2, classic_pb2, backup_pb2)
+FILES: Final = (access_pb2, admin_pb2, group_pb2, classic_pb2, backup_pb2)
 METHODS: Final[list[MethodDescriptor]] = [
     method
     for file in FILES
@@ -59,11 +65,13 @@ METHODS: Final[list[MethodDescriptor]] = [
 ]
 ELEMENTS: Final = 2_000
 """Of what a call asks for; what many more take is one command in most."""
-MORE: Final = {"LeaveGroup.members": 2_000_000}
-"""Of these a message of 4 MiB may have so many."""
+MORE: Final = {"LeaveGroup.members": 2_000_000, "CreateAcls.acls": ACLS_PER_COMMAND_MAX}
+"""Of these a message of 4 MiB, or a call, may have so many."""
 SAID: Final[dict[str, Any]] = {
     "group_id": G, "request_id": str(uuid.UUID(int=7)), "client_id": "c", "member_epoch": -1,
     "partition_count": 1, "new_partition_count": 2,
+    "resource_type": "GROUP", "pattern_type": "LITERAL", "principal": "User:a", "host": "*",
+    "operation": "READ", "permission": "ALLOW",
 }  # fmt: skip
 
 
@@ -152,9 +160,15 @@ class Context:
         raise grpc.aio.AbortError(code, details)
 
 
+def run_server(folder: Path) -> AbstractContextManager[CostServer]:
+    """With access control, and a caller that may do everything."""
+    authorizer = AclAuthorizer(frozenset({ANONYMOUS}))
+    return cost_server(folder, settings=AT_REST, authorizer=authorizer)
+
+
 def make_services(server: CostServer) -> dict[str, Any]:
     settings = GrpcSettings()
-    access = Access(AllowAll())
+    access = Access(server.authorizer)
     services = Services(
         server.runtime,
         access,
@@ -171,6 +185,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "ClassicService": ClassicService(services, Waits()),
         "AdminService": AdminService(services),
         "BackupService": BackupService(access, None),
+        "AccessService": AccessService(services),
     }
 
 
@@ -202,7 +217,7 @@ def test_a_request_is_linear_and_has_short_turns(asked: Asked, tmp_path: Path) -
     runs = iter(range(100))
 
     def measure(count: int) -> Counted:
-        with cost_server(tmp_path / str(next(runs)), settings=AT_REST) as server:
+        with run_server(tmp_path / str(next(runs))) as server:
             make_offsets(server, 10)
             request = fill(GetMessageClass(asked.method.input_type)(), asked.path, count)
             return count_call(server, asked.method, request)
@@ -232,6 +247,8 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "ListTopics": (make_topics, 1_000),
     "DeleteTopic": (make_offsets, 1_000),
     "FetchOffsets": (make_offsets, 2_000),
+    "ListAcls": (fill_acls, 2_000),
+    "DeleteAcls": (fill_acls, 2_000),
 }
 LIMITS: Final = {
     "ListGroups": 100_000,
@@ -240,10 +257,13 @@ LIMITS: Final = {
     "ConvertToClassicGroup": CoordinatorSettings().group_max_size,
     "ListTopics": 100_000,
     "DeleteTopic": 100_000,
+    "ListAcls": ACLS_MAX,
+    "DeleteAcls": ACLS_MAX,
 }
 """How many of them there may be; with more the others make more slices, and no longer ones."""
 OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
+    "CheckAccess",
 }  # fmt: skip
 """Neither their requests nor their answers have very many; actions of a session have turns of their
 own (test_sessions.py)."""
@@ -256,7 +276,7 @@ def test_an_answer_is_linear_and_has_short_turns(name: str, tmp_path: Path) -> N
     runs = iter(range(100))
 
     def measure(count: int) -> Counted:
-        with cost_server(tmp_path / str(next(runs)), settings=AT_REST) as server:
+        with run_server(tmp_path / str(next(runs))) as server:
             prepare(server, count)
             request = fill(GetMessageClass(method.input_type)(), (), 0)
             for field in request.DESCRIPTOR.fields:
