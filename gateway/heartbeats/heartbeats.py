@@ -77,14 +77,14 @@ class Heartbeats(MemberPaces):
         connection broke may have missed a response and does not always ask for its content again
         (librdkafka 2.16, which gives a response up soon after the last interval has passed).
         """
-        refusal = self._find_refusal(command)
+        refusal = self._find_refusal(context, command)
         if refusal is not None:
             self._refuse_member(context, command, refusal)
             return
         known = context.client.heartbeats.members
         if (command.group_id, command.member_id) not in known and self.settings.gateway_park_ms:
             command = replace(command, wants_assignment=True)
-        member = self._member_of(context.client.heartbeats, (command.group_id, command.member_id))
+        member = self._note_authorized(context, command)
         ticket = None
         if command.member_epoch > 0:
             ticket = self.coordinator.ticket(command.group_id, command.member_id)
@@ -101,11 +101,27 @@ class Heartbeats(MemberPaces):
 
         context.submit(command, on_answer)
 
-    def _find_refusal(self, command: ConsumerGroupHeartbeat) -> GroupError | None:
-        """Why the member is refused what the request leaves out: it goes on with what it has."""
+    def _find_refusal(
+        self, context: RequestContext, command: ConsumerGroupHeartbeat
+    ) -> GroupError | None:
+        """Why the member is refused what the request leaves out: it goes on with what it has.
+
+        Once for each change of ACLs: a subscription has many names, and heartbeats follow fast.
+        """
         if self.rights is None or command.subscribed_topic_names is not UNCHANGED:
             return None
+        key = command.group_id, command.member_id
+        member = context.client.heartbeats.members.get(key)
+        if member is not None and member.rights_version == self.rights.version:
+            return None
         return self.rights.find_refusal(command.caller, command.group_id, command.member_id)
+
+    def _note_authorized(self, context: RequestContext, command: ConsumerGroupHeartbeat) -> Member:
+        """The member of a heartbeat that is authorized now; its answer may come much later."""
+        member = self._member_of(context.client.heartbeats, (command.group_id, command.member_id))
+        if self.rights is not None:
+            member.rights_version = self.rights.version
+        return member
 
     def _refuse_member(
         self, context: RequestContext, command: ConsumerGroupHeartbeat, refusal: GroupError
@@ -119,11 +135,11 @@ class Heartbeats(MemberPaces):
 
         A right that was taken away while it was parked holds here: the answer may have partitions.
         """
-        refusal = self._find_refusal(command)
+        refusal = self._find_refusal(context, command)
         if refusal is not None:
             self._refuse_member(context, command, refusal)
             return
-        member = self._member_of(context.client.heartbeats, (command.group_id, command.member_id))
+        member = self._note_authorized(context, command)
         submitted = self.clock.time()
 
         def on_answer(answer: Answer) -> None:
@@ -213,7 +229,7 @@ class Heartbeats(MemberPaces):
             command.caller,
             command=make_asked_again(command, answer) if may_be_parked else None,
             member=member,
-            rights_version=None if self.rights is None else self.rights.version,
+            rights_version=member.rights_version,
             is_settled=answer.settled,
             body=body,
             interval_at=interval_at,

@@ -38,6 +38,7 @@ class Member:
     interval, as the coordinator last returned it. ``quiet`` counts the heartbeats without a change
     in the interval that ends at ``quiet_until``; more than a few come from a load generator rather
     than a client, and are answered at once. ``cached_bytes`` is the cached heartbeat's request.
+    Its caller was last authorized, for all of its subscription, at ``rights_version``.
     """
 
     __slots__ = (
@@ -49,6 +50,7 @@ class Member:
         "key",
         "quiet",
         "quiet_until",
+        "rights_version",
         "sent_interval_ms",
     )
 
@@ -63,6 +65,7 @@ class Member:
         self.quiet = 0
         self.quiet_until = 0.0
         self.cached_bytes = b""
+        self.rights_version: int | None = None
 
 
 class CachedHeartbeat:

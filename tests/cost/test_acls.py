@@ -124,3 +124,6 @@ def test_a_change_of_acls_costs_each_member_one_look(server: CostServer) -> None
     for number, epoch in enumerate(epochs):
         counted = server.count(HEARTBEAT, 1, **beat(f"g{number}", "m", epoch))
         check(counted, TURN_STEPS_MAX)
+        # Of another version, so that it is decoded. A look costs some 20 steps a name.
+        again = server.count(HEARTBEAT, 0, **beat(f"g{number}", "m", epoch))
+        assert again.total < 3 * len(names), again.total

@@ -15,7 +15,7 @@ from model.errors import ErrorCode, UnknownMemberId
 from model.ids import TopicId
 from model.log.records import TopicPartitions
 from tests.support.authorizers import Rights
-from tests.support.gateway.fake_coordinator import answer_of
+from tests.support.gateway.fake_coordinator import answer_of, quiet
 from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.gateway.wire_rig import with_settings
 from tests.support.wire.fields import beat, join
@@ -400,6 +400,21 @@ def test_revoked_right_ends_the_use_of_the_kept_answer() -> None:
     [(_, answer)] = door.answers(HEARTBEAT, 1)
     assert answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     assert {asked[2:] for asked in rights.asked} == {right}
+
+
+def test_a_right_that_is_revoked_while_a_heartbeat_is_answered_is_not_taken_for_granted() -> None:
+    """Trigger: the kept answer had the version of the ACLs of its end, not of its request."""
+    rights = Rights()
+    gateway = Gateway(with_settings(gateway_park_ms=0), rights)
+    coordinator, door = gateway.coordinator, gateway.connect()
+    coordinator.held = []
+    door.request(HEARTBEAT, 1, 1, **beat("g", "m", 5))
+    rights.denied.add((Operation.READ, ResourceType.GROUP, "g"))
+    coordinator.held[0](quiet(coordinator.commands[0]))
+    coordinator.held = None
+    door.request(HEARTBEAT, 1, 2, **beat("g", "m", 5))
+    codes = [answer.error_code for _, answer in door.answers(HEARTBEAT, 1)]
+    assert codes == [ErrorCode.NONE, ErrorCode.GROUP_AUTHORIZATION_FAILED]
 
 
 def test_leave_forgets_the_member(door: Door) -> None:
