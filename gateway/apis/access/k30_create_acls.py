@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
+from gateway.apis.access.acl_errors import note_error
 from gateway.apis.access.acl_fields import check_access, decode_acl
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, handle_in_slices, pace, reply_in_slices
@@ -49,14 +49,9 @@ def _submit(context: RequestContext, request: Any) -> Steps[None]:
         context, lambda _: reply_in_slices(context, _make(context, found, errors))
     )
     for acls in split_creations(each for each in found if isinstance(each, Acl)):
-        gather.submit(CreateAcls(context.caller, acls), partial(_note_error, errors, acls))
+        gather.submit(CreateAcls(context.caller, acls), partial(note_error, errors, acls))
         yield
     gather.close()
-
-
-def _note_error(errors: dict[Acl, GroupError], acls: tuple[Acl, ...], answer: Answer) -> None:
-    if isinstance(answer, GroupError):
-        errors.update(dict.fromkeys(acls, answer))
 
 
 def _decode(creation: Any) -> Decoded:

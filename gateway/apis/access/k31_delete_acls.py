@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
+from gateway.apis.access.acl_errors import note_error
 from gateway.apis.access.acl_fields import (
     check_access,
     compute_pattern_fields,
@@ -67,7 +68,7 @@ def _delete(context: RequestContext, request: Any, acls: Sequence[Acl]) -> Steps
     )
     meant = (acl for each in found if not isinstance(each, GroupError) for acl in each)
     for deleted in split_deletions(meant):
-        gather.submit(DeleteAcls(context.caller, deleted), partial(_note_error, errors, deleted))
+        gather.submit(DeleteAcls(context.caller, deleted), partial(note_error, errors, deleted))
         yield
     gather.close()
 
@@ -83,11 +84,6 @@ def _find(acls: Sequence[Acl], source: Any, number: int, left: int) -> Steps[Fou
         return error
     found = yield from select_acls(acls, means)
     return found
-
-
-def _note_error(errors: dict[Acl, GroupError], acls: tuple[Acl, ...], answer: Answer) -> None:
-    if isinstance(answer, GroupError):
-        errors.update(dict.fromkeys(acls, answer))
 
 
 def _make_result(answer: LongAnswer, found: Found, errors: Mapping[Acl, GroupError]) -> Steps[Any]:
