@@ -23,7 +23,6 @@ from gateway.connection.shared import Shared
 from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
-from gateway.listener_access import OPEN, ListenerAccess
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock, Timer
@@ -72,7 +71,7 @@ class KafkaServer:
         """The number of refused connections by reason."""
         return dict(self._shared.refusals.counts) if self._shared is not None else {}
 
-    async def start(self, host: str, port: int, access: ListenerAccess = OPEN) -> int:
+    async def start(self, host: str, port: int) -> int:
         """Listen, and return the bound port (``port`` 0 takes a free one). Raises ``OSError``."""
         loop = asyncio.get_running_loop()
         clock: Clock = self._clock or loop
@@ -102,7 +101,7 @@ class KafkaServer:
         turns = Turns(clock, time.monotonic)
         shared = Shared(node, routes, Refusals(clock.time), turns, answers_max)
         self._shared, self._heartbeats = shared, heartbeats
-        self._server = await listen(lambda: Connection(shared, access), host, port, self._backlog)
+        self._server = await listen(lambda: Connection(shared), host, port, self._backlog)
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
         return self._server.port
 

@@ -32,7 +32,6 @@ from gateway.connection.first_looks import find_length_fault, find_other_protoco
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.connection.shared import Shared
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
-from gateway.listener_access import OPEN, ListenerAccess
 from model.caller import ANONYMOUS, Caller
 from model.errors import ErrorCode
 
@@ -46,10 +45,8 @@ class Connection(Reading):
 
     # More than 15 attributes: every frame reads most of them, and another hop would cost.
 
-    def __init__(self, shared: Shared, access: ListenerAccess = OPEN) -> None:
+    def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self._access = access
-        self._principal = ANONYMOUS
         self._time = shared.node.clock.time
         self._routes = shared.routes.known
         self._pipelined_max = self._settings.gateway_pipelined_requests_max
@@ -327,7 +324,7 @@ class Connection(Reading):
         """Read the header from the client id on; return the position of the body."""
         client_id, body_at = skip_header(data, pos, end, header_tags)
         try:
-            self._caller = Caller(self._principal, client_id.decode(), self._host)
+            self._caller = Caller(ANONYMOUS, client_id.decode(), self._host)
         except UnicodeDecodeError as error:
             raise DecodeError("the client id is not valid UTF-8") from error
         self._plain_header = data[pos : pos + 2 + len(client_id)]
