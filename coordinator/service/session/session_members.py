@@ -229,22 +229,26 @@ class SessionMembers:
         self._rights_version = rights.version
         for member in [each for each in self._members.values() if not each.is_joining]:
             refusal = rights.find_refusal(member.caller, member.group_id, member.member_id)
-            self._fence_refused(member, refusal)
+            if refusal is not None:
+                self.carry_out(member, sm.Fence(refusal))
 
-    def _fence_refused(self, member: SessionMember, refusal: GroupError | None) -> bool:
-        """Fence the member if there is a refusal; whether there is."""
-        if refusal is not None:
-            self.carry_out(member, sm.Fence(refusal))
-        return refusal is not None
+    def _find_refusal(
+        self, member: SessionMember, response: ConsumerGroupHeartbeatResponse
+    ) -> GroupError | None:
+        """Why the member must not see the response, also if a right was revoked while it joined."""
+        rights = self._services.rights
+        if rights is None:
+            return None
+        refusal = rights.find_refusal(member.caller, member.group_id, member.member_id)
+        return refusal or rights.find_refused_assignment(member.caller, response.assignment or ())
 
     def _send_assignment(
         self, member: SessionMember, response: ConsumerGroupHeartbeatResponse
     ) -> None:
         """The client relies on the session timeout in it: the runtime must promise it before."""
-        rights = self._services.rights
-        if rights is not None and self._fence_refused(
-            member, rights.find_refused_assignment(member.caller, response.assignment or ())
-        ):
+        refusal = self._find_refusal(member, response)
+        if refusal is not None:
+            self.carry_out(member, sm.Fence(refusal))
             return
         if not self._coordinator.promise_session(member.group_id, member.member_id):
             self.carry_out(member, sm.Fence(UnknownMemberId(_EXPIRED)))

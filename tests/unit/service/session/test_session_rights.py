@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.acls import Operation, ResourceType
-from tests.support.authorizers import Right, Rights
-from tests.support.service.session_client import GROUP, SessionClient, commit
+from tests.support.authorizers import Question, Right, Rights
+from tests.support.service.session_client import GROUP, SessionClient, commit, join
 from tests.support.service.stand import running_stand
 
 READ_GROUP = (Operation.READ, ResourceType.GROUP, GROUP)
@@ -37,6 +37,22 @@ async def test_a_change_is_not_pushed_to_it() -> None:
         rights.denied = {DESCRIBE_ORDERS}
         await other.join("m2", topics=["elsewhere"])
         assert (await client.expect("fenced", "m1")).error.reason == "TOPIC_AUTHORIZATION_FAILED"
+
+
+async def test_a_right_that_is_revoked_during_a_join_fences_the_member() -> None:
+    """Trigger: members that join were not looked at, and their answers only for their topics."""
+    reads: list[Question] = []
+
+    def is_revoked(asked: Question) -> bool:
+        if asked[2:] == READ_GROUP:
+            reads.append(asked)
+        return asked[2:] == READ_GROUP and len(reads) > 1
+
+    async with running_stand(authorizer=Rights(is_denied=is_revoked)) as stand:
+        client = SessionClient(stand.group_stub())
+        await client.send(join("m1"))
+        fenced = await client.expect("fenced", "m1")
+        assert fenced.error.reason == "GROUP_AUTHORIZATION_FAILED"
 
 
 async def test_members_that_keep_their_rights_stay() -> None:
