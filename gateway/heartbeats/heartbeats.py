@@ -37,6 +37,7 @@ from gateway.settings import GatewaySettings
 from gateway.wire_clock import Clock
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.errors import GroupError
+from model.ids import GroupId
 from model.responses.consumer import ConsumerGroupHeartbeatResponse
 
 _CORRELATION_AT: Final = 8
@@ -198,6 +199,9 @@ class Heartbeats(MemberPaces):
         """Answer a heartbeat, with the interval that is due now."""
         if self.rights is not None and answer.assignment:
             refusal = self.rights.find_refused_assignment(context.caller, answer.assignment)
+            if refusal is None and member.rights_version != self.rights.version:
+                group_id, member_id = GroupId(member.key[0]), answer.member_id
+                refusal = self.rights.find_refusal(context.caller, group_id, member_id)
             if refusal is not None:
                 self._refuse(context, member, refusal)
                 return

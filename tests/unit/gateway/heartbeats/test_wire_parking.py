@@ -417,6 +417,20 @@ def test_a_right_that_is_revoked_while_a_heartbeat_is_answered_is_not_taken_for_
     assert codes == [ErrorCode.NONE, ErrorCode.GROUP_AUTHORIZATION_FAILED]
 
 
+def test_no_assignment_passes_once_the_right_is_revoked() -> None:
+    rights = Rights()
+    gateway = Gateway(with_settings(gateway_park_ms=0), rights)
+    coordinator, door = gateway.coordinator, gateway.connect()
+    coordinator.held = []
+    door.request(HEARTBEAT, 1, 1, **join("g", "m", ("t",)))
+    rights.denied.add((Operation.READ, ResourceType.GROUP, "g"))
+    owned = (TopicPartitions(TopicId(b"t" * 16), (0,)),)
+    coordinator.held[0](answer_of(coordinator.commands[0], assignment=owned, has_changes=True))
+    [(_, answer)] = door.answers(HEARTBEAT, 1)
+    assert answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert answer.assignment is None
+
+
 def test_leave_forgets_the_member(door: Door) -> None:
     from model.responses.consumer import ConsumerGroupLeaveResponse
 
