@@ -310,9 +310,9 @@ class RequestContext(Waiting):
         self, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
         """Whether the caller may perform ``operation`` on the resource."""
-        node, caller = self.node, self.caller
+        node = self.node
         return node.allows_all or node.authorizer.authorize(
-            caller.principal, caller.client_host, operation, resource_type, resource_name
+            self.caller, operation, resource_type, resource_name
         )
 
     def reply(self, response: Any) -> None:

@@ -11,18 +11,14 @@ MIB = 1024 * 1024
 class GatewaySettings:
     """The settings of the Kafka listener. Sizes in bytes, times in the unit of the field's name.
 
-    Metadata and FindCoordinator return ``advertised_host`` and ``advertised_port``; ``None``
-    returns the address that the client connected to. ``gateway_park_ms`` 0 turns parking off, and
-    heartbeat intervals are then Kafka's. ``gateway_response_total_bytes`` 0 means a share of the
-    machine's memory.
+    ``gateway_park_ms`` 0 turns parking off, and heartbeat intervals are then Kafka's.
+    ``gateway_response_total_bytes`` 0 means a share of the machine's memory.
     """
 
     # More than 15 attributes: one field is one setting.
 
     node_id: int = 1
     rack: str | None = None
-    advertised_host: str | None = None
-    advertised_port: int | None = None
     auto_create_topics_enable: bool = False
     num_partitions: int = 1
 

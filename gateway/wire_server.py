@@ -26,6 +26,7 @@ from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock, Timer
+from gateway.wire_listener import WireListener, make_plain_listener
 
 logger = logging.getLogger("muster.gateway")
 
@@ -35,7 +36,7 @@ _BACKLOG: Final = 1_024
 
 
 class KafkaServer:
-    """Serves Kafka clients on one address."""
+    """Serves Kafka clients, on one address or several."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class KafkaServer:
         self._backlog = backlog
         self._shared: Shared | None = None
         self._heartbeats: Heartbeats | None = None
-        self._server: Listener | None = None
+        self._servers: list[Listener] = []
         self._sweeper: Timer | None = None
 
     @property
@@ -72,7 +73,21 @@ class KafkaServer:
         return dict(self._shared.refusals.counts) if self._shared is not None else {}
 
     async def start(self, host: str, port: int) -> int:
-        """Listen, and return the bound port (``port`` 0 takes a free one). Raises ``OSError``."""
+        """Listen on one address for clients that do not authenticate; return the bound port."""
+        return await self.listen(make_plain_listener(host, port))
+
+    async def listen(self, listener: WireListener) -> int:
+        """Listen on another address; return the bound port. Raises ``OSError``."""
+        shared = self._shared or self._start_sharing()
+        endpoint = listener.endpoint
+        server = await listen(
+            lambda: Connection(shared, listener), endpoint.host, endpoint.port, self._backlog
+        )
+        self._servers.append(server)
+        return server.port
+
+    def _start_sharing(self) -> Shared:
+        """Make what the connections of all addresses share."""
         loop = asyncio.get_running_loop()
         clock: Clock = self._clock or loop
         heartbeats = Heartbeats(
@@ -101,9 +116,8 @@ class KafkaServer:
         turns = Turns(clock, time.monotonic)
         shared = Shared(node, routes, Refusals(clock.time), turns, answers_max)
         self._shared, self._heartbeats = shared, heartbeats
-        self._server = await listen(lambda: Connection(shared), host, port, self._backlog)
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
-        return self._server.port
+        return shared
 
     def _sweep(self) -> None:
         """Close connections that are idle or too slow, or whose client has gone."""
@@ -125,9 +139,10 @@ class KafkaServer:
         Parked heartbeats and waiting fetches are answered now; a member that waits for a rebalance
         gets NOT_COORDINATOR. Returns after ``grace_s`` seconds even if connections are left.
         """
-        if self._server is None or self._shared is None or self._heartbeats is None:
+        if self._shared is None or self._heartbeats is None:
             return
-        self._server.close()
+        for server in self._servers:
+            server.close()
         self._heartbeats.stop_parking()
         connections = list(self._shared.connections)
         for number, connection in enumerate(connections):
@@ -149,13 +164,14 @@ class KafkaServer:
 
     async def stop(self, grace_s: float = 0.0) -> None:
         """Drain for at most ``grace_s`` seconds, then close every connection."""
-        if self._server is None or self._shared is None:
+        if self._shared is None:
             return
         await self.drain(grace_s)
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connection in list(self._shared.connections):
             connection.close()
-        self._server.close()
-        await self._server.wait_closed()
-        self._server = None
+        for server in self._servers:
+            server.close()
+            await server.wait_closed()
+        self._servers.clear()

@@ -9,11 +9,15 @@ from model.value import value
 
 @value
 class Caller:
-    """The origin of a command. ``client_host`` has Java's address format: ``/127.0.0.1``."""
+    """The origin of a command. ``client_host`` has Java's address format: ``/127.0.0.1``.
+
+    ``groups`` are further principals that ACLs may be about, ``Group:NAME``: the scopes of a token.
+    """
 
     principal: str
     client_id: str
     client_host: str
+    groups: tuple[str, ...] = ()
 
 
 INTERNAL: Final = Caller("", "", "")

@@ -35,13 +35,17 @@ _IMPLIED_BY: Final = {
 
 
 class Request(NamedTuple):
-    """One principal, calling from ``host``, and what it asks for."""
+    """One principal, calling from ``host``, and what it asks for.
+
+    ``groups``: further principals that it has at the moment, such as the scopes of its token.
+    """
 
     principal: str
     host: str
     operation: Operation
     resource_type: ResourceType
     name: str
+    groups: tuple[str, ...] = ()
 
 
 class Cause(Enum):
@@ -166,7 +170,7 @@ class AclIndex:
         return Decision(False, Cause.DEFAULT)
 
     def _find_rules(self, pattern: ResourcePattern, request: Request) -> Iterator[Acl]:
-        for principal in dict.fromkeys((request.principal, ANY_PRINCIPAL)):
+        for principal in dict.fromkeys((request.principal, ANY_PRINCIPAL, *request.groups)):
             for acl in self._by_principal.get((pattern, principal), ()):
                 if acl.rule.host in (request.host, ANY_HOST) and _speaks_of(acl, request.operation):
                     yield acl

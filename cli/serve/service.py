@@ -41,6 +41,7 @@ from cli.settings.settings_objects import compute_settings_object
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
+from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.commit.process_end import HalfApplied, exit_process
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from coordinator.runtime.retention.backups import StoreBackups
@@ -51,10 +52,13 @@ from coordinator.service.settings import GrpcSettings
 from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
+from gateway.wire_listener import WireListener
 from gateway.wire_server import KafkaServer
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from muster.assignors.registry import Assignors
+from security.endpoints import Endpoint, SecurityProtocol
+from security.scram_credentials import ScramCredentials
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
@@ -92,6 +96,8 @@ class Service:
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
         self._authorizer = make_authorizer(resolved)
+        self._audit: Audit = NO_AUDIT
+        self._scram_credentials = ScramCredentials()
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
@@ -285,11 +291,20 @@ class Service:
             asked = self._resolved.values[f"listen.{name}"]
             assert isinstance(asked, Address)
             try:
-                bound = await listener.start(asked.host, asked.port)
+                if name == "kafka":
+                    bound = await self._kafka.listen(WireListener(self._compute_endpoint(asked)))
+                else:
+                    bound = await listener.start(asked.host, asked.port)
             except OSError as error:
                 raise compute_listen_error(name, asked, error) from error
             self.addresses[name] = Address(asked.host, bound)
             log.info("listening", listener=name, address=str(self.addresses[name]))
+
+    def _compute_endpoint(self, asked: Address) -> Endpoint:
+        advertised = self._resolved.values["advertised.kafka"]
+        host, port = advertised if isinstance(advertised, Address) else (None, None)
+        plain = SecurityProtocol.PLAINTEXT
+        return Endpoint(plain.value, plain, asked.host, asked.port, host, port)
 
     def _make_backups(self) -> StoreBackups | None:
         if not isinstance(self._store, RocksLogStore):

@@ -8,6 +8,8 @@ from enum import Enum
 from importlib.metadata import entry_points
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
+from model.secret import Secret
+
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 
@@ -31,7 +33,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-Value: TypeAlias = int | bool | str | tuple[str, ...] | Address | None
+Value: TypeAlias = int | bool | str | tuple[str, ...] | Address | Secret | None
 
 
 class Kind(Enum):
@@ -43,6 +45,7 @@ class Kind(Enum):
     STRING = "string"
     LIST = "list"
     ADDRESS = "host:port"
+    PASSWORD = "password"
 
 
 class Scope(Enum):
@@ -107,6 +110,8 @@ def parse_value(setting: Setting, raw: object) -> Value:
             return _parse_list(setting, raw)
         case Kind.ADDRESS:
             return _parse_address(raw)
+        case Kind.PASSWORD:
+            return _parse_password(raw)
         case _:
             assert_never(setting.kind)
 
@@ -118,7 +123,7 @@ def render_value(value: Value) -> str:
             return ""
         case bool():
             return "true" if value else "false"
-        case Address() | int() | str():
+        case Address() | int() | str() | Secret():
             return str(value)
         case _:
             return ",".join(value)
@@ -207,6 +212,12 @@ def _parse_address(raw: object) -> Address | None:
     if not colon or not host or not 0 <= number <= 65535:
         raise ValueError(f"{raw} is not HOST:PORT, with a port from 0 to 65535")
     return Address(host, number)
+
+
+def _parse_password(raw: object) -> Secret | None:
+    if not isinstance(raw, str):
+        raise ValueError("its value is not a string")
+    return Secret(raw) if raw else None
 
 
 def _show(raw: object) -> str:

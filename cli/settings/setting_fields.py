@@ -15,8 +15,6 @@ SETTINGS_CLASSES: Final = (CoordinatorSettings, TopicSettings, GatewaySettings, 
 
 _OTHER_NAMES = {
     "rack": "broker.rack",
-    "advertised_host": "advertised.kafka",
-    "advertised_port": "advertised.kafka",
 }
 
 GROUP_ONLY: Final = ("assignor_configs",)

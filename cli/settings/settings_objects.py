@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cli.settings.setting import Address, SettingsError, Value
+from cli.settings.setting import SettingsError
 from cli.settings.setting_fields import GROUP_ONLY, compute_setting_name
 from cli.settings.setting_sources import Resolved
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def compute_settings_object(of: type[Settings], resolved: Resolved) -> Settings:
     """Build one settings object. Raises ``SettingsError`` if its values contradict each other."""
     fields: dict[str, Any] = {
-        field.name: _compute_field(field.name, resolved)
+        field.name: resolved.values[compute_setting_name(field.name)]
         for field in dataclasses.fields(of)
         if field.name not in GROUP_ONLY
     }
@@ -30,10 +30,3 @@ def compute_settings_object(of: type[Settings], resolved: Resolved) -> Settings:
         return of(**fields)
     except ValueError as error:
         raise SettingsError([str(error)]) from error
-
-
-def _compute_field(field: str, resolved: Resolved) -> Value:
-    value = resolved.values[compute_setting_name(field)]
-    if isinstance(value, Address):
-        return value.host if field.endswith("_host") else value.port
-    return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from model.acls import Operation, ResourceType
+from model.caller import Caller
 from security.acl_index import AclIndex, Decision, Request
 
 REMEMBERED_MAX: Final = 100_000
@@ -12,21 +13,16 @@ REMEMBERED_MAX: Final = 100_000
 
 
 class Authorizer(Protocol):
-    """Decides for one principal, operation and resource. Must not block."""
+    """Decides for one caller, operation and resource. Must not block."""
 
     @property
     def version(self) -> int:
         """Changes with what is decided: what was allowed at this version still is."""
 
     def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
+        self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        """Whether ``principal``, calling from ``host``, may do ``operation`` on the resource."""
+        """Whether ``caller`` may do ``operation`` on the resource."""
 
 
 class AllowAll:
@@ -35,12 +31,7 @@ class AllowAll:
     version = 0
 
     def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
+        self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
         return True
 
@@ -67,12 +58,7 @@ class AclAuthorizer:
         return self.acls.version
 
     def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
+        self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
         decided, version = self._decided, self.acls.version
         if self._decided_at != version or len(decided) >= REMEMBERED_MAX:
@@ -80,7 +66,14 @@ class AclAuthorizer:
             # still be deciding by the former ACLs, and must not note that among the new ones.
             decided = self._decided = {}
             self._decided_at = version
-        request = Request(principal, host, operation, resource_type, resource_name)
+        request = Request(
+            caller.principal,
+            caller.client_host,
+            operation,
+            resource_type,
+            resource_name,
+            caller.groups,
+        )
         known = decided.get(request)
         if known is None:
             known = decided[request] = self.decide(request).is_allowed

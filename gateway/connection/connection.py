@@ -32,8 +32,10 @@ from gateway.connection.first_looks import find_length_fault, find_other_protoco
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.connection.shared import Shared
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
-from model.caller import ANONYMOUS, Caller
+from gateway.wire_listener import WireListener
+from model.caller import Caller
 from model.errors import ErrorCode
+from security.identity import NOBODY, Identity
 
 logger = logging.getLogger("muster.gateway")
 
@@ -45,14 +47,17 @@ class Connection(Reading):
 
     # More than 15 attributes: every frame reads most of them, and another hop would cost.
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, listener: WireListener, identity: Identity = NOBODY) -> None:
+        """``identity``: who its transport has shown the client to be."""
         super().__init__(shared)
+        self._listener = listener
+        self._identity = identity
         self._time = shared.node.clock.time
         self._routes = shared.routes.known
         self._pipelined_max = self._settings.gateway_pipelined_requests_max
         self._host = "/?"
         self._advertised = ("", 0)
-        self._caller = Caller(ANONYMOUS, "", "/?")
+        self._caller = Caller(identity.principal, "", "/?", identity.groups)
         self._plain_header: bytes | None = None
         self._tagged_header: bytes | None = None
         self.repeats: dict[int, Repeats] = {}
@@ -67,7 +72,9 @@ class Connection(Reading):
         peername = transport.get_extra_info("peername")
         self._peer = describe_peer(peername)
         self._host = compute_java_host(peername)
-        self._advertised = compute_advertised(self._settings, transport.get_extra_info("sockname"))
+        self._advertised = compute_advertised(
+            self._listener.endpoint, transport.get_extra_info("sockname")
+        )
         self._heard_at = self._time()
         if not self._shared.idle.make_room(self._heard_at):
             self.refuse("too-many-connections", "max.connections is reached")
@@ -324,12 +331,16 @@ class Connection(Reading):
         """Read the header from the client id on; return the position of the body."""
         client_id, body_at = skip_header(data, pos, end, header_tags)
         try:
-            self._caller = Caller(ANONYMOUS, client_id.decode(), self._host)
+            self._caller = self._compute_caller(client_id.decode())
         except UnicodeDecodeError as error:
             raise DecodeError("the client id is not valid UTF-8") from error
         self._plain_header = data[pos : pos + 2 + len(client_id)]
         self._tagged_header = self._plain_header + b"\x00"
         return body_at
+
+    def _compute_caller(self, client_id: str) -> Caller:
+        identity = self._identity
+        return Caller(identity.principal, client_id, self._host, identity.groups)
 
     def _refuse_api(self, data: bytes, pos: int) -> bool:
         """Answer an unserved version of ApiVersions; close on any other unserved request."""
@@ -338,9 +349,13 @@ class Connection(Reading):
             # KIP-511: answer in version 0, which every client can parse, with the served versions.
             route = self._shared.routes.find(b"\x00\x12\x00\x00")
             if route is not None:
-                caller = Caller(ANONYMOUS, "", self._host)
                 context = RequestContext(
-                    self._node, self, route, correlation, caller, self._advertised
+                    self._node,
+                    self,
+                    route,
+                    correlation,
+                    self._compute_caller(""),
+                    self._advertised,
                 )
                 self.unanswered.append(context)
                 context.reply_failed(ErrorCode.UNSUPPORTED_VERSION, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from gateway.settings import GatewaySettings
+from security.endpoints import Endpoint
 
 
 def compute_java_host(peername: Any) -> str:
@@ -35,8 +35,8 @@ def describe_peer(peername: Any) -> str:
     return f"{host}:{peername[1]}"
 
 
-def compute_advertised(settings: GatewaySettings, sockname: Any) -> tuple[str, int]:
+def compute_advertised(endpoint: Endpoint, sockname: Any) -> tuple[str, int]:
     """The (host, port) of this node for a client: the setting, else the address it connected to."""
-    host, port = settings.advertised_host, settings.advertised_port
+    host, port = endpoint.advertised_host, endpoint.advertised_port
     own = sockname if isinstance(sockname, tuple) else ("localhost", 0)
     return (own[0] if host is None else host, own[1] if port is None else port)

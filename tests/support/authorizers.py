@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from model.acls import Operation, ResourceType
+from model.caller import Caller
 
 Right = tuple[Operation, ResourceType, str]
 """An operation, and the type and name of the resource."""
@@ -48,13 +49,10 @@ class Rights:
         return frozenset(self.denied), self.is_denied
 
     def authorize(
-        self,
-        principal: str,
-        host: str,
-        operation: Operation,
-        resource_type: ResourceType,
-        resource_name: str,
+        self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        asked = Question(principal, host, operation, resource_type, resource_name)
+        asked = Question(
+            caller.principal, caller.client_host, operation, resource_type, resource_name
+        )
         self.asked.append(asked)
         return asked[2:] not in self.denied and not self.is_denied(asked)

@@ -61,9 +61,7 @@ class MemberRights:
         return None
 
     def _may(self, caller: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
-        return self._authorizer.authorize(
-            caller.principal, caller.client_host, operation, kind, name
-        )
+        return self._authorizer.authorize(caller, operation, kind, name)
 
 
 def make_member_rights(coordinator: Coordinator, authorizer: Authorizer) -> MemberRights | None:

@@ -28,6 +28,7 @@ from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.slices import REFUSED_RETRY_MS, Steps
 from coordinator.runtime.topics.regex_matches import SLICE_TOPICS, MatchingLane, RegexMatches, Slice
 from model.acls import Operation, ResourceType
+from model.caller import Caller
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
@@ -39,10 +40,10 @@ log = structlog.get_logger()
 LONGEST_INTERVAL_MS = 10_000
 """The longest minimum interval between two resolutions of a group: Kafka's."""
 
-Right: TypeAlias = tuple[str, str]
+Right: TypeAlias = tuple[str, str, tuple[str, ...]]
 """Principal and host."""
 
-_ANYBODY: Right = ("", "")
+_ANYBODY: Right = ("", "", ())
 """Stands for every principal if there is no access control."""
 
 
@@ -116,7 +117,8 @@ class Regexes:
         known = self._groups.setdefault(group.group_id, _Group())
         right = _ANYBODY
         if self._authorizer is not None:
-            right = command.caller.principal, command.caller.client_host
+            caller = command.caller
+            right = caller.principal, caller.client_host, caller.groups
             known.rights[command.member_id] = regex, right
         if (regex, right) not in known.asked or known.asked_at != self._compute_version():
             self.request(group.group_id)
@@ -252,8 +254,10 @@ class Regexes:
         assert self._authorizer is not None, "without an authorizer nothing is asked"
         authorize = self._authorizer.authorize
         return all(
-            authorize(principal, host, Operation.DESCRIBE, ResourceType.TOPIC, topic)
-            for principal, host in rights
+            authorize(
+                Caller(principal, "", host, groups), Operation.DESCRIBE, ResourceType.TOPIC, topic
+            )
+            for principal, host, groups in rights
         )
 
     def _resolved(

@@ -76,6 +76,4 @@ class Access:
         return self._may(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def _may(self, caller: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
-        return self._authorizer.authorize(
-            caller.principal, caller.client_host, operation, kind, name
-        )
+        return self._authorizer.authorize(caller, operation, kind, name)

@@ -22,12 +22,15 @@ from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
+from gateway.wire_listener import make_plain_listener
 from tests.sim.checkers.violations import check
 from tests.sim.cluster.process import Call, ServerProcess
 from tests.sim.wire.checked import CheckedCoordinator
 from tests.sim.wire.links import ServerEnd
 
 SWEEP_MS = 1_000
+
+_LISTENER = make_plain_listener("127.0.0.1", 9_092)
 
 
 class ProcessClock:
@@ -85,7 +88,7 @@ class Gateway:
 
     def connect(self, transport: ServerEnd) -> Connection:
         """A client has connected."""
-        connection = Connection(self._shared)
+        connection = Connection(self._shared, _LISTENER)
         connection.connection_made(transport)
         return connection
 

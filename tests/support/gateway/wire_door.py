@@ -20,6 +20,7 @@ from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
+from gateway.wire_listener import WireListener, make_plain_listener
 from tests.support.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 from tests.support.wire.frames import frame, make_request, parse
 
@@ -67,6 +68,9 @@ class FakeTransport:
         return self.unsent
 
 
+PLAIN = make_plain_listener("127.0.0.1", 9_092)
+
+
 class Gateway:
     """The state that the connections of a server share, without the server."""
 
@@ -110,17 +114,17 @@ class Gateway:
             compute_answers_max(settings.gateway_response_total_bytes, 2**30),
         )
 
-    def connect(self) -> Door:
-        return Door(self)
+    def connect(self, listener: WireListener = PLAIN) -> Door:
+        return Door(self, listener)
 
 
 class Door:
     """One connection."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, listener: WireListener = PLAIN) -> None:
         self.gateway = gateway
         self.transport = FakeTransport()
-        self.connection = Connection(gateway.shared)
+        self.connection = Connection(gateway.shared, listener)
         self.connection.connection_made(self.transport)
         self._read = 0
 

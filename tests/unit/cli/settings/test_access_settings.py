@@ -9,6 +9,7 @@ from cli.settings import SettingsError, resolve
 from cli.settings.setting_sources import parse_flags
 from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
 from model.acls import Operation, ResourceType
+from model.caller import Caller
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -23,7 +24,8 @@ def test_the_authorizer_is_named_as_in_kafka(name: str) -> None:
     authorizer = make(authorizer_class_name=name, super_users="User:a; User:b;")
     assert isinstance(authorizer, AclAuthorizer)
     for principal, may in (("User:b", True), ("User:c", False)):
-        asked = authorizer.authorize(principal, "/::1", Operation.READ, ResourceType.GROUP, "g")
+        caller = Caller(principal, "", "/::1")
+        asked = authorizer.authorize(caller, Operation.READ, ResourceType.GROUP, "g")
         assert asked is may
 
 

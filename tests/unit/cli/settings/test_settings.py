@@ -12,7 +12,6 @@ from cli.settings.setting import render_value
 from cli.settings.setting_fields import GROUP_ONLY, SETTINGS_CLASSES, compute_setting_name
 from cli.settings.setting_sources import Assignment, Origin, parse_flags
 from cli.settings.settings_objects import compute_settings_object
-from gateway.settings import GatewaySettings
 from gateway.topics.settings import TopicSettings
 from tests.groups import CHECKOUT
 
@@ -242,13 +241,6 @@ def test_what_a_room_finds_wrong_is_one_line() -> None:
     resolved = resolve_flags("--gateway.topics.segment.bytes", "1000")
     with pytest.raises(SettingsError, match="more than a segment holds"):
         compute_settings_object(TopicSettings, resolved)
-
-
-def test_the_advertised_address_reaches_the_gateway() -> None:
-    gateway = compute_settings_object(
-        GatewaySettings, resolve_flags("--advertised.kafka", "[::1]:19092")
-    )
-    assert (gateway.advertised_host, gateway.advertised_port) == ("::1", 19092)
 
 
 def test_every_default_can_be_written_and_read_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,9 @@ from gateway.codec.decoding_in_slices import SLICE as DECODED_AT_ONCE
 from gateway.codec.decoding_in_slices import SLICE_BYTES
 from gateway.codec.kio_schema import response_schema
 from gateway.commits.commit_templates import PendingCommit
+from gateway.wire_listener import WireListener
 from model.errors import ErrorCode
-from tests.support.gateway.wire_door import Door, Gateway
+from tests.support.gateway.wire_door import PLAIN, Door, Gateway
 from tests.support.gateway.wire_rig import with_settings
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.codec.test_wire_hand_codecs import make_commit
@@ -459,6 +461,9 @@ def test_advertised_address_is_the_one_the_client_connected_to_unless_set() -> N
     held, door = held_door()
     door.send(ask(1))
     assert held.contexts[0].advertised == ("127.0.0.1", 9_092)
-    held, door = held_door(advertised_host="kafka.example", advertised_port=1)
+    endpoint = replace(PLAIN.endpoint, advertised_host="kafka.example", advertised_port=1)
+    held = Held()
+    gateway = Gateway(with_settings(), apis=(held.api, API_VERSIONS))
+    door = gateway.connect(WireListener(endpoint))
     door.send(ask(1))
     assert held.contexts[0].advertised == ("kafka.example", 1)

@@ -1,0 +1,20 @@
+"""What the connections of one address have in common, apart from what all addresses share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from security.endpoints import Endpoint, SecurityProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class WireListener:
+    """One address of the Kafka wire."""
+
+    endpoint: Endpoint
+
+
+def make_plain_listener(host: str, port: int) -> WireListener:
+    """An address whose clients neither encrypt nor authenticate."""
+    plain = SecurityProtocol.PLAINTEXT
+    return WireListener(Endpoint(plain.value, plain, host, port))
