@@ -33,7 +33,7 @@ class Group:
 
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 5.5, ("",)),
+    Group("protocol", 5, ("",)),
     Group("cost", 4.5, ("cost/",)),
     Group("sim", 3, ("sim/",)),
     Group("soak", 3, ("soak/",)),
@@ -56,9 +56,10 @@ GROUPS = (
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
+    Group("security", 1.5, ("security/",)),
     Group(
         "e2e",
-        10,
+        9,
         (
             "interop/",
             "differential/",
