@@ -21,7 +21,8 @@ class DataFolder:
     """A folder that holds the log (`store`), the records of topics (`topics`) and little else.
 
     `endpoints.json` exists while a server runs: its process id and, for each listener, the
-    address that it is bound to. Tests and the demo read it to learn ports that the system chose.
+    address that it is bound to: `kafka` for the first of the Kafka wire, the others by their
+    names. Tests and the demo read it to learn ports that the system chose.
     A killed server leaves it behind; the next one removes it when it starts.
     `reserve` reserves disk space: see `cli.serve.disk_reserve`.
     """

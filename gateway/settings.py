@@ -43,3 +43,6 @@ class GatewaySettings:
     gateway_steady_cache_entries: int = 4_096
     gateway_array_elements_max: int = 250_000
     gateway_id_max_bytes: int = 1_024
+
+    gateway_tls_handshake_timeout_ms: int = 10_000
+    gateway_tls_handshakes_max: int = 1_000

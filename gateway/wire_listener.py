@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from security.endpoints import Endpoint, SecurityProtocol
+from security.tls.server_contexts import TlsContexts
 
 
 @dataclass(frozen=True, slots=True)
 class WireListener:
-    """One address of the Kafka wire."""
+    """One address of the Kafka wire; ``tls`` has the keys, if its clients encrypt."""
 
     endpoint: Endpoint
+    tls: TlsContexts | None = None
 
 
 def make_plain_listener(host: str, port: int) -> WireListener:

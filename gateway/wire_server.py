@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 from coordinator.runtime.api import Coordinator
+from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
 from coordinator.runtime.loop.slices import Slices
@@ -24,6 +26,9 @@ from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
+from gateway.tls.decryptions import Decryptions
+from gateway.tls.handshake import Handshake
+from gateway.tls.handshakes import Handshakes
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock, Timer
 from gateway.wire_listener import WireListener, make_plain_listener
@@ -48,8 +53,9 @@ class KafkaServer:
         clock: Clock | None = None,
         apis: tuple[Api, ...] = APIS,
         backlog: int = _BACKLOG,
+        audit: Audit = NO_AUDIT,
     ) -> None:
-        """``backlog`` bounds the connections that wait to be accepted."""
+        """``backlog`` bounds the connections that wait to be accepted, on each address."""
         self._coordinator = coordinator
         self._authorizer = authorizer
         self._topics = topics
@@ -57,8 +63,11 @@ class KafkaServer:
         self._clock = clock
         self._apis = apis
         self._backlog = backlog
+        self._audit = audit
         self._shared: Shared | None = None
         self._heartbeats: Heartbeats | None = None
+        self._handshakes: Handshakes | None = None
+        self._decryptions: Decryptions | None = None
         self._servers: list[Listener] = []
         self._sweeper: Timer | None = None
 
@@ -81,10 +90,24 @@ class KafkaServer:
         shared = self._shared or self._start_sharing()
         endpoint = listener.endpoint
         server = await listen(
-            lambda: Connection(shared, listener), endpoint.host, endpoint.port, self._backlog
+            self._make_factory(shared, listener), endpoint.host, endpoint.port, self._backlog
         )
         self._servers.append(server)
         return server.port
+
+    def _make_factory(
+        self, shared: Shared, listener: WireListener
+    ) -> Callable[[], asyncio.BaseProtocol]:
+        """What an accepted socket is served by."""
+        if listener.tls is None:
+            return lambda: Connection(shared, listener)
+        clock, settings = shared.node.clock, self._settings
+        handshakes = self._handshakes or Handshakes(
+            clock, time.monotonic, settings.gateway_tls_handshakes_max
+        )
+        decryptions = self._decryptions or Decryptions(clock, time.monotonic)
+        self._handshakes, self._decryptions = handshakes, decryptions
+        return lambda: Handshake(shared, listener, handshakes, decryptions)
 
     def _start_sharing(self) -> Shared:
         """Make what the connections of all addresses share."""
@@ -114,7 +137,8 @@ class KafkaServer:
             settings.gateway_response_total_bytes, read_memory_bytes()
         )
         turns = Turns(clock, time.monotonic)
-        shared = Shared(node, routes, Refusals(clock.time), turns, answers_max)
+        refusals = Refusals(clock.time)
+        shared = Shared(node, routes, refusals, turns, answers_max, self._audit)
         self._shared, self._heartbeats = shared, heartbeats
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
         return shared

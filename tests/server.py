@@ -27,6 +27,7 @@ from tests.support.waiting import NotInTime, wait_until
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 90.0
 LISTENERS = ("kafka", "grpc", "http")
+NOT_LISTENERS = ("pid", "version", "cluster_id")
 SMALL: Mapping[str, object] = {"log.reserve.bytes": 1 << 20}
 """Folders of tests are kept for a while, and there are many."""
 
@@ -81,7 +82,7 @@ class MusterServer:
         return self.endpoints["http"]
 
     def address(self, name: str) -> tuple[str, int]:
-        """Where `kafka`, `grpc` or `http` listens, as a socket takes it."""
+        """Where `kafka`, `grpc`, `http` or a further listener listens, as a socket takes it."""
         host, _, port = self.endpoints[name].rpartition(":")
         return host, int(port)
 
@@ -153,7 +154,9 @@ class MusterServer:
             endpoints = self._read_endpoints()
             if endpoints.get("pid") != process.pid:
                 return False
-            self.endpoints = {name: str(endpoints[name]) for name in LISTENERS}
+            self.endpoints = {
+                name: str(found) for name, found in endpoints.items() if name not in NOT_LISTENERS
+            }
             return self._is_ready()
 
         try:

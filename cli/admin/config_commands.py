@@ -22,8 +22,8 @@ from cli.options import (
     resolve_settings,
 )
 from cli.output import Format, Listing, print_listing, print_note
-from cli.settings import SETTINGS
 from cli.settings.setting import Address, render_value
+from model.secret import Secret
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -58,10 +58,10 @@ def show(
     columns, rows, items = ["NAME", "VALUE"], [], []
     if origin:
         columns.append("ORIGIN")
-    for name in SETTINGS:
-        value, source = resolved.values[name], resolved.origins[name]
+    for name, value in resolved.values.items():
+        source = resolved.origins[name]
         rows.append([name, render_value(value), str(source)][: len(columns)])
-        plain = str(value) if isinstance(value, Address) else value
+        plain = str(value) if isinstance(value, Address | Secret) else value
         item = {"name": name, "value": list(plain) if isinstance(plain, tuple) else plain}
         items.append(item | {"origin": source.source, "detail": source.detail} if origin else item)
     listing = Listing("config.show", columns, rows, {"settings": items}, "settings")

@@ -68,10 +68,10 @@ def raise_limit(needed: int) -> int:
     return soft
 
 
-def compute_needed(limits: ConnectionLimits, topic_files: int) -> int:
-    """The limit at which no setting has to be lowered."""
+def compute_needed(limits: ConnectionLimits, topic_files: int, listeners: int = 1) -> int:
+    """The limit at which no setting has to be lowered, with so many listeners of Kafka's wire."""
     most = compute_open_files_max(resource.RLIM_INFINITY)
-    accepted = ACCEPTED + _compute_http_extra(ACCEPTED)
+    accepted = listeners * ACCEPTED + _compute_http_extra(ACCEPTED)
     return sum(limits) + topic_files + most + _BACKLOG_MAX + _OTHERS + accepted
 
 
@@ -80,7 +80,9 @@ def _compute_http_extra(accepted: int) -> int:
     return 2 * (accepted - 1)
 
 
-def compute_plan(limit: int, limits: ConnectionLimits, topic_files: int) -> Plan:
+def compute_plan(
+    limit: int, limits: ConnectionLimits, topic_files: int, listeners: int = 1
+) -> Plan:
     """Divide ``limit``: the log's reserve first, then the listeners in proportion to their maxima.
 
     Raises ``TooFewDescriptors``.
@@ -93,7 +95,8 @@ def compute_plan(limit: int, limits: ConnectionLimits, topic_files: int) -> Plan
     files = min(topic_files, limit // 8)
     backlog = min(_BACKLOG_MAX, limit // 16)
     http_accepted = compute_accepted(backlog // 4)
-    others = _OTHERS + compute_accepted(backlog) + _compute_http_extra(http_accepted)
+    accepted = listeners * compute_accepted(backlog)
+    others = _OTHERS + accepted + _compute_http_extra(http_accepted)
     available = limit - compute_open_files_max(limit) - files - backlog - others
     wanted = sum(limits)
     if wanted > available:

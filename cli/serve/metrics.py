@@ -174,6 +174,14 @@ class SnapshotCollector(Collector):
             "reason",
             snapshot.kafka_refusals,
         )
+        not_after = GaugeMetricFamily(
+            "muster_tls_certificate_not_after_seconds",
+            "When the certificate of a listener expires, in seconds since 1970.",
+            labels=["listener"],
+        )
+        for listener, seconds in sorted(snapshot.certificates_not_after.items()):
+            not_after.add_metric([listener], seconds)
+        yield not_after
 
     def _collect_log(self) -> Iterator[Metric]:
         counters = self._snapshot.counters

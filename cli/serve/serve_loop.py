@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -58,7 +58,7 @@ def check_assertions() -> None:
 
 async def _serve(service: Service) -> None:
     stopping = asyncio.Event()
-    _handle_signals(stopping)
+    _handle_signals(stopping, service.reload)
     try:
         await service.start()
         for name, address in service.addresses.items():
@@ -83,7 +83,7 @@ async def _load_and_serve(service: Service, stopping: asyncio.Event) -> None:
         waiting.cancel()
 
 
-def _handle_signals(stopping: asyncio.Event) -> None:
+def _handle_signals(stopping: asyncio.Event, reload: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
 
     def on_signal(number: signal.Signals) -> None:
@@ -95,3 +95,4 @@ def _handle_signals(stopping: asyncio.Event) -> None:
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
+    loop.add_signal_handler(signal.SIGHUP, reload)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import structlog
 from prometheus_client.exposition import choose_encoder
@@ -19,6 +19,7 @@ from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
 from cli.serve.access import make_authorizer
 from cli.serve.allocator import FreeMemory
+from cli.serve.certificates import Certificates
 from cli.serve.collector import GarbageCollector
 from cli.serve.descriptors import (
     ConnectionLimits,
@@ -31,7 +32,14 @@ from cli.serve.descriptors import (
 )
 from cli.serve.disk_reserve import DiskSpace
 from cli.serve.http import HttpServer, HttpSettings
-from cli.serve.listen_addresses import check_free_address, compute_listen_error
+from cli.serve.listening import (
+    KAFKA,
+    bind,
+    check_addresses,
+    compute_asked,
+    compute_bound,
+    make_wire_listeners,
+)
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
 from cli.serve.snapshot import compute_snapshot
@@ -52,12 +60,10 @@ from coordinator.service.settings import GrpcSettings
 from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
-from gateway.wire_listener import WireListener
 from gateway.wire_server import KafkaServer
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from muster.assignors.registry import Assignors
-from security.endpoints import Endpoint, SecurityProtocol
 from security.scram_credentials import ScramCredentials
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
@@ -65,13 +71,6 @@ from storage.rocks.rocks_store import RocksLogStore
 from storage.transfer.backup import remove_snapshot
 
 log = structlog.get_logger("muster.serve")
-
-
-class Listener(Protocol):
-    """A listener."""
-
-    async def start(self, host: str, port: int) -> int:
-        """Listen; return the bound port. Raises ``OSError``."""
 
 
 class Service:
@@ -95,6 +94,8 @@ class Service:
         self._backlog = 0
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
+        self._certificates = Certificates()
+        self._listeners = make_wire_listeners(resolved, self._certificates)
         self._authorizer = make_authorizer(resolved)
         self._audit: Audit = NO_AUDIT
         self._scram_credentials = ScramCredentials()
@@ -120,7 +121,7 @@ class Service:
         self._began_at = time.monotonic()
         if not self.folder.path.exists():
             # If a port is in use, do not leave a new folder behind.
-            self._check_addresses()
+            check_addresses(self._resolved, self._listeners)
         self._share_descriptors()
         self.folder.prepare()
         self._disk_space = await asyncio.to_thread(self._prepare_disk)
@@ -171,15 +172,6 @@ class Service:
             start_seconds=round(time.monotonic() - self._began_at, 3),
         )
 
-    def _check_addresses(self) -> None:
-        for name in ("kafka", "grpc", "http"):
-            asked = self._resolved.values[f"listen.{name}"]
-            assert isinstance(asked, Address)
-            try:
-                check_free_address(asked)
-            except OSError as error:
-                raise compute_listen_error(name, asked, error) from error
-
     def _share_descriptors(self) -> None:
         """Raise the limit of open files, or lower the limits of the listeners."""
         load_codecs()
@@ -188,11 +180,12 @@ class Service:
             kafka.max_connections, grpc.grpc_connections_max, self._http_settings.connections_max
         )
         files = topics.gateway_topics_open_files
-        limit = raise_limit(compute_needed(asked, files))
+        limit = raise_limit(compute_needed(asked, files, len(self._listeners)))
         try:
-            limits, files, self._backlog, accepted = compute_plan(limit, asked, files)
+            plan = compute_plan(limit, asked, files, len(self._listeners))
         except TooFewDescriptors as error:
             raise CommandError(str(error)) from error
+        limits, files, self._backlog, accepted = plan
         lowered = describe_lowered(limit, asked, limits)
         if lowered is not None:
             log.warning("connections_lowered", cause=lowered)
@@ -272,7 +265,12 @@ class Service:
     async def _listen(self, runtime: Runtime, topics: LocalTopics) -> None:
         authorizer = self._authorizer
         self._kafka = KafkaServer(
-            runtime, authorizer, topics, self._gateway_settings, backlog=self._backlog
+            runtime,
+            authorizer,
+            topics,
+            self._gateway_settings,
+            backlog=self._backlog,
+            audit=self._audit,
         )
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()
@@ -282,29 +280,22 @@ class Service:
         self._http = HttpServer(
             self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
         )
-        listeners: tuple[tuple[str, Listener], ...] = (
-            ("kafka", self._kafka),
-            ("grpc", self._grpc),
-            ("http", self._http),
-        )
-        for name, listener in listeners:
-            asked = self._resolved.values[f"listen.{name}"]
-            assert isinstance(asked, Address)
-            try:
-                if name == "kafka":
-                    bound = await self._kafka.listen(WireListener(self._compute_endpoint(asked)))
-                else:
-                    bound = await listener.start(asked.host, asked.port)
-            except OSError as error:
-                raise compute_listen_error(name, asked, error) from error
-            self.addresses[name] = Address(asked.host, bound)
-            log.info("listening", listener=name, address=str(self.addresses[name]))
+        ports = []
+        for listener in self._listeners:
+            asked = compute_asked(listener.endpoint)
+            ports.append(await bind(KAFKA, asked, self._kafka.listen(listener)))
+        self.addresses.update(compute_bound(self._listeners, ports))
+        for name, start in (("grpc", self._grpc.start), ("http", self._http.start)):
+            asked = self._resolved.address(f"listen.{name}")
+            port = await bind(name, asked, start(asked.host, asked.port))
+            self.addresses[name] = Address(asked.host, port)
+        for name, address in self.addresses.items():
+            log.info("listening", listener=name, address=str(address))
+        self._certificates.start()
 
-    def _compute_endpoint(self, asked: Address) -> Endpoint:
-        advertised = self._resolved.values["advertised.kafka"]
-        host, port = advertised if isinstance(advertised, Address) else (None, None)
-        plain = SecurityProtocol.PLAINTEXT
-        return Endpoint(plain.value, plain, asked.host, asked.port, host, port)
+    def reload(self) -> None:
+        """Read keys and certificates again."""
+        self._certificates.reload()
 
     def _make_backups(self) -> StoreBackups | None:
         if not isinstance(self._store, RocksLogStore):
@@ -328,6 +319,7 @@ class Service:
         """Drain clients, flush and close. Skips parts that were never started."""
         self._is_draining = True
         grace_s = self._resolved.integer("shutdown.timeout.ms") / 1000
+        await self._certificates.stop()
         if self._grpc is not None:
             await self._grpc.set_serving(False)
         async with asyncio.TaskGroup() as stopping:
@@ -352,7 +344,6 @@ class Service:
         if self._http is not None:
             await self._http.stop()
 
-    # ------------------------------------------------------------------------------- watching
     # ------------------------------------------------------------------------------- monitoring
     def is_ready(self) -> bool:
         """Whether the server serves commands and is not stopping."""
@@ -372,6 +363,7 @@ class Service:
             loop_lag=self._lag.histogram,
             collections=self._garbage.pauses,
             kafka=self._kafka,
+            certificates_not_after=self._certificates.compute_not_after(),
             is_ready=self.is_ready(),
         )
 

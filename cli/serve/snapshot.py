@@ -47,6 +47,7 @@ class Snapshot:
     partitions: int
     kafka_connections: int
     kafka_refusals: Mapping[str, int]
+    certificates_not_after: Mapping[str, float]
     counters: Mapping[str, float]
     commands: Mapping[str, int]
     errors: Mapping[str, int]
@@ -99,6 +100,7 @@ def compute_snapshot(
     loop_lag: Histogram,
     collections: Histogram,
     kafka: KafkaFigures,
+    certificates_not_after: Mapping[str, float],
     is_ready: bool,
 ) -> Snapshot:
     """Copy what the metrics need; called on the event loop."""
@@ -122,6 +124,7 @@ def compute_snapshot(
         partitions=sum(topic.partitions for topic in image.by_name.values()),
         kafka_connections=kafka.connections,
         kafka_refusals=kafka.refusals,
+        certificates_not_after=certificates_not_after,
         counters={name: getattr(stats, name) for name in _PLAIN_COUNTERS},
         commands=dict(stats.commands),
         errors=dict(stats.errors),

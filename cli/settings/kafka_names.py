@@ -13,7 +13,7 @@ _PREFIXES: Final = ("listener.name.", "config.providers.", "rlmm.config.", "rsm.
 
 _TEXT: Final = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    advertised.host.name advertised.listeners advertised.port alter.config.policy.class.name
+    advertised.host.name advertised.port alter.config.policy.class.name
     alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds
     auto.include.jmx.reporter auto.leader.rebalance.enable background.threads
@@ -21,7 +21,7 @@ _TEXT: Final = """
     client.quota.callback.class compression.gzip.level compression.lz4.level compression.type
     compression.zstd.level config.providers connection.failed.authentication.delay.ms
     connections.max.reauth.ms control.plane.listener.name controlled.shutdown.enable
-    controller.listener.names controller.performance.always.log.threshold.ms
+    controller.performance.always.log.threshold.ms
     controller.performance.sample.period.ms controller.quorum.append.linger.ms
     controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
@@ -59,7 +59,7 @@ _TEXT: Final = """
     inter.broker.listener.name inter.broker.protocol.version internal.metadata.delete.delay.millis
     internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
     kafka.metrics.polling.interval.secs kafka.metrics.reporters
-    leader.imbalance.check.interval.seconds listener.security.protocol.map listeners
+    leader.imbalance.check.interval.seconds
     log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
     log.cleaner.enable log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
     log.cleaner.io.max.bytes.per.second log.cleaner.max.compaction.lag.ms
@@ -141,13 +141,13 @@ _TEXT: Final = """
     share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
     socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
-    socket.send.buffer.bytes ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites
-    ssl.client.auth ssl.enabled.protocols ssl.endpoint.identification.algorithm
-    ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
-    ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
-    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
-    ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
+    socket.send.buffer.bytes ssl.allow.dn.changes ssl.allow.san.changes
+    ssl.endpoint.identification.algorithm
+    ssl.engine.factory.class ssl.keymanager.algorithm
+    ssl.keystore.password
+    ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm
+    ssl.truststore.password telemetry.max.bytes
     transaction.abort.timed.out.transaction.cleanup.interval.ms
     transaction.partition.verification.enable
     transaction.remove.expired.transaction.cleanup.interval.ms

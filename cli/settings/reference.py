@@ -24,10 +24,11 @@ with `--config`, the default. `muster config show --origin` prints every value a
   quoted names: `"group.consumer.session.timeout.ms" = 50000`.
 
 Names are Kafka's where Kafka has the setting (marked K). Settings of Kafka's broker that have no
-effect here, such as `num.network.threads`, `log.dirs` or `listeners`, are accepted with one warning
-that lists them. Any other name is an error, with a suggestion. The server does not start if a value
-is outside its bounds, outside the `min` and `max` settings beside it, or if a session timeout is
-not above the heartbeat interval.
+effect here, such as `num.network.threads` or `log.dirs`, are accepted with one warning that lists
+them. Any other name is an error, with a suggestion. The server does not start if a value is outside
+its bounds, outside the `min` and `max` settings beside it, or if a session timeout is not above the
+heartbeat interval. Settings marked L may also be set for one listener alone, as in Kafka:
+`listener.name.internal.ssl.keystore.location`.
 
 The table is not built on a settings library: names have Kafka's dots, every value knows the flag,
 the variable or the line of a file that it comes from, and each mistake is reported in one line.
@@ -74,7 +75,8 @@ def _group_row(config: GroupConfig) -> str:
 
 
 def _row(setting: Setting) -> str:
-    name = f"`{setting.name}`" + (" K" if setting.is_kafka else "")
+    marks = (" K" if setting.is_kafka else "") + (" L" if setting.is_per_listener else "")
+    name = f"`{setting.name}`{marks}"
     default = render_value(setting.default)
     shown = f"`{default}`" if default else "none"
     cells = (name, setting.kind.value, shown, _bounds(setting), setting.doc)

@@ -56,6 +56,7 @@ class Scope(Enum):
     LOG = "The log"
     TOPICS = "Topics"
     KAFKA = "The Kafka listener"
+    TLS = "TLS"
     GRPC = "gRPC"
     SECURITY = "Access control"
 
@@ -64,6 +65,7 @@ class Scope(Enum):
 class Setting:
     """One setting. ``minimum`` and ``maximum`` bound numbers, ``choices`` lists the valid texts.
 
+    ``is_per_listener``: ``listener.name.NAME.`` before the name sets it for one listener alone.
     ``is_kafka``: Kafka has a setting with this name and meaning. ``aliases``: other spellings of
     choices. ``entry_points``: an entry-point group whose names are also valid choices.
     A default of ``None`` means that the setting is unset by default.
@@ -80,6 +82,7 @@ class Setting:
     is_kafka: bool = False
     aliases: tuple[tuple[str, str], ...] = ()
     entry_points: str | None = None
+    is_per_listener: bool = False
 
     @property
     def flag(self) -> str:
@@ -109,7 +112,7 @@ def parse_value(setting: Setting, raw: object) -> Value:
         case Kind.LIST:
             return _parse_list(setting, raw)
         case Kind.ADDRESS:
-            return _parse_address(raw)
+            return parse_address(raw)
         case Kind.PASSWORD:
             return _parse_password(raw)
         case _:
@@ -171,13 +174,15 @@ def _parse_string(setting: Setting, raw: object) -> str | None:
     return _check_choice(setting, text) if setting.choices else text
 
 
-def _parse_list(setting: Setting, raw: object) -> tuple[str, ...]:
+def _parse_list(setting: Setting, raw: object) -> tuple[str, ...] | None:
     if isinstance(raw, str):
         items = [item.strip() for item in raw.split(",")] if raw.strip() else []
     elif isinstance(raw, list) and all(isinstance(item, str) for item in raw):
         items = [item.strip() for item in raw]
     else:
         raise ValueError(f"{_show(raw)} is not a list of strings")
+    if not items and setting.default is None:
+        return None
     if not items or not all(items):
         raise ValueError("must not be empty or have empty entries")
     checked = tuple(_check_choice(setting, item) if setting.choices else item for item in items)
@@ -198,7 +203,8 @@ def _check_choice(setting: Setting, text: str) -> str:
     return choice
 
 
-def _parse_address(raw: object) -> Address | None:
+def parse_address(raw: object) -> Address | None:
+    """Parse ``HOST:PORT``; an empty text is ``None``. Raises ``ValueError`` with the reason."""
     if not isinstance(raw, str):
         raise ValueError(f"{_show(raw)} is not HOST:PORT")
     if not raw.strip():

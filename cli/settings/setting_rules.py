@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
+from cli.settings.listener_rules import OWN_AND_KAFKAS, compute_listener_plan, is_loopback
 from cli.settings.setting import Address, Value
 from cli.settings.table_security import parse_super_users
 from model.configs.group_configs import SERVED_CONFIGS
@@ -17,7 +18,6 @@ _BOUNDED = tuple(
 
 _SESSION = "group.consumer.session.timeout.ms"
 _HEARTBEAT = "group.consumer.heartbeat.interval.ms"
-_LOOPBACK = ("localhost", "::1")
 
 
 def check_rules(values: Mapping[str, Value]) -> list[str]:
@@ -34,9 +34,12 @@ def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> di
     """Adjust settings that nobody has ``chosen``, so that a timeout can be set on its own.
 
     Bounds move to include a chosen value; the heartbeat interval is reduced to a third of a chosen
-    session timeout.
+    session timeout. Kafka's names of listeners decide where ours do not.
     """
     found = dict(values)
+    for own, kafkas in OWN_AND_KAFKAS:
+        if kafkas in chosen and own not in chosen:
+            found[own] = values[kafkas]
     session = _number(values, _SESSION)
     if _SESSION in chosen and _HEARTBEAT not in chosen:
         found[_HEARTBEAT] = min(_number(values, _HEARTBEAT), max(session // 3, 1))
@@ -46,11 +49,6 @@ def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> di
             if bound not in chosen:
                 found[bound] = compute(_number(found, bound), value)
     return {name: value for name, value in found.items() if value != values[name]}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens on ``host``."""
-    return host in _LOOPBACK or host.startswith("127.")
 
 
 def _check_bounds(values: Mapping[str, Value]) -> list[str]:
@@ -87,8 +85,8 @@ def _check_relations(values: Mapping[str, Value]) -> list[str]:
 
 
 def _check_listeners(values: Mapping[str, Value]) -> list[str]:
-    mistakes = []
-    for name in ("listen.kafka", "listen.grpc", "listen.http"):
+    mistakes = list(compute_listener_plan(values).mistakes)
+    for name in ("listen.grpc", "listen.http"):
         address = values[name]
         if not isinstance(address, Address):
             mistakes.append(f"{name} must not be empty: write HOST:PORT")
@@ -97,9 +95,6 @@ def _check_listeners(values: Mapping[str, Value]) -> list[str]:
                 f"{name} ({address}): Muster does not authenticate clients; to listen on an "
                 "address other than loopback anyway, add --allow-unauthenticated"
             )
-    advertised = values["advertised.kafka"]
-    if isinstance(advertised, Address) and advertised.port == 0:
-        mistakes.append(f"advertised.kafka ({advertised}): clients cannot connect to port 0")
     return mistakes
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from cli.settings.listener_rules import compute_listener_plan
 from cli.settings.properties import PropertiesError, parse_properties
-from cli.settings.setting import Kind, SettingsError, Value, compute_variable, parse_value
+from cli.settings.setting import Address, Kind, SettingsError, Value, compute_variable, parse_value
 from cli.settings.setting_rules import check_rules, compute_followers
-from cli.settings.table import SETTINGS, compute_suggestion, has_no_meaning_here
+from cli.settings.table import SETTINGS, compute_suggestion, find_setting, has_no_meaning_here
 
 _PREFIX = "MUSTER_"
 _NOT_SETTINGS = frozenset(
@@ -43,7 +44,7 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The value of every setting and its origin.
+    """The value of every setting and its origin; a listener's own setting is there if it is set.
 
     ``warnings`` are lines for users: settings that were accepted but have no effect.
     """
@@ -56,6 +57,12 @@ class Resolved:
         """The value of an integer setting."""
         value = self.values[name]
         assert isinstance(value, int), name
+        return value
+
+    def address(self, name: str) -> Address:
+        """The value of a setting that is an address."""
+        value = self.values[name]
+        assert isinstance(value, Address), name
         return value
 
     def text(self, name: str) -> str:
@@ -76,7 +83,7 @@ def resolve(
     values = {name: setting.default for name, setting in SETTINGS.items()}
     origins = dict.fromkeys(SETTINGS, Origin("default"))
     for name, raw, origin in _all_assignments(flags, environment or {}, file):
-        setting = SETTINGS.get(name)
+        setting = find_setting(name)
         if setting is None:
             if has_no_meaning_here(name):
                 idle.append(name)
@@ -84,11 +91,11 @@ def resolve(
                 mistakes.append(_describe_unknown(name, origin))
             continue
         try:
-            values[name] = parse_value(setting, raw)
+            values[setting.name] = parse_value(setting, raw)
         except ValueError as error:
             mistakes.append(f"{name} ({origin}): {error}")
             continue
-        origins[name] = origin
+        origins[setting.name] = origin
     if mistakes:
         raise SettingsError(mistakes)
     chosen = {name for name, origin in origins.items() if origin.source != "default"}
@@ -98,7 +105,8 @@ def resolve(
     broken = check_rules(values)
     if broken:
         raise SettingsError(broken)
-    return Resolved(values, origins, _compute_warnings(idle))
+    warnings = (*_compute_warnings(idle), *compute_listener_plan(values).warnings)
+    return Resolved(values, origins, warnings)
 
 
 def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
@@ -117,7 +125,7 @@ def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
         name = compute_name(flag.removeprefix("--"))
         raw: object = text
         if not equals:
-            setting = SETTINGS.get(name)
+            setting = find_setting(name)
             if setting is not None and setting.kind is Kind.BOOLEAN:
                 raw = True
             elif not rest and setting is None and not has_no_meaning_here(name):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from cli.settings.kafka_names import is_kafka_name
+from cli.settings.listener_tls import PREFIX, compute_prefix_name
 from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
 from cli.settings.table_groups import GROUP_SETTINGS
 from cli.settings.table_listeners import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from cli.settings.table_security import SECURITY_SETTINGS
+from cli.settings.table_tls import TLS_SETTINGS
 
 _SERVER_SETTINGS = (
     Setting(
@@ -24,10 +27,13 @@ _SERVER_SETTINGS = (
     ),
     Setting(
         "listen.kafka",
-        Kind.ADDRESS,
-        Address("127.0.0.1", 9092),
+        Kind.LIST,
+        ("127.0.0.1:9092",),
         Scope.SERVER,
-        "Address of the Kafka listener. With port 0 the system chooses a free port.",
+        "The Kafka listeners: `HOST:PORT`, `SASL_SSL://HOST:PORT` or "
+        "`NAME:PROTOCOL://HOST:PORT`, separated by commas. The protocol is PLAINTEXT, SSL, "
+        "SASL_PLAINTEXT or SASL_SSL; each name may occur once. With port 0 the system chooses a "
+        "free port. See [security](security.md).",
     ),
     Setting(
         "listen.grpc",
@@ -45,18 +51,53 @@ _SERVER_SETTINGS = (
     ),
     Setting(
         "advertised.kafka",
-        Kind.ADDRESS,
+        Kind.LIST,
         None,
         Scope.SERVER,
-        "Address that Metadata and FindCoordinator return to Kafka clients. By default, the "
-        "address that the client connected to.",
+        "Address that Metadata and FindCoordinator return to Kafka clients: `HOST:PORT`, or "
+        "`NAME://HOST:PORT` for each of several listeners. By default, the address that the client "
+        "connected to.",
+    ),
+    Setting(
+        "listeners",
+        Kind.LIST,
+        None,
+        Scope.SERVER,
+        "Kafka's name of `listen.kafka`, which decides if both are set.",
+        is_kafka=True,
+    ),
+    Setting(
+        "advertised.listeners",
+        Kind.LIST,
+        None,
+        Scope.SERVER,
+        "Kafka's name of `advertised.kafka`, which decides if both are set.",
+        is_kafka=True,
+    ),
+    Setting(
+        "listener.security.protocol.map",
+        Kind.LIST,
+        None,
+        Scope.SERVER,
+        "The protocols of listeners that are written as `NAME://HOST:PORT`: `NAME:PROTOCOL`, "
+        "separated by commas. A protocol's own name stands for it.",
+        is_kafka=True,
+    ),
+    Setting(
+        "controller.listener.names",
+        Kind.LIST,
+        None,
+        Scope.SERVER,
+        "Listeners of `listeners` that are left out, with a warning, because there are no "
+        "controllers here. By default CONTROLLER.",
+        is_kafka=True,
     ),
     Setting(
         "allow.unauthenticated",
         Kind.BOOLEAN,
         False,
         Scope.SERVER,
-        "Allows a listener on an address other than loopback even though clients do not "
+        "Allows a listener on an address other than loopback even though its clients do not "
         "authenticate.",
     ),
     Setting(
@@ -206,12 +247,27 @@ _ALL = (
     *_LOG_SETTINGS,
     *TOPIC_SETTINGS,
     *KAFKA_SETTINGS,
+    *TLS_SETTINGS,
     *GRPC_SETTINGS,
     *SECURITY_SETTINGS,
 )
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
 """Every setting by name, in the order of docs/settings.md."""
+
+
+def find_setting(name: str) -> Setting | None:
+    """The setting of this name; with ``listener.name.NAME.`` before it, of one listener alone."""
+    known = SETTINGS.get(name)
+    if known is not None or not name.startswith(PREFIX):
+        return known
+    rest = name.removeprefix(PREFIX)
+    for end in (number for number, letter in enumerate(rest) if letter == "."):
+        setting = SETTINGS.get(rest[end + 1 :])
+        if end and setting is not None and setting.is_per_listener:
+            listener = compute_prefix_name(rest[:end])
+            return replace(setting, name=f"{PREFIX}{listener}.{setting.name}")
+    return None
 
 
 def compute_suggestion(name: str) -> str | None:

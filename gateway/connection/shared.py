@@ -1,9 +1,10 @@
-"""The state that all connections of one listener share."""
+"""The state that all connections of the Kafka wire share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from coordinator.runtime.audit import NO_AUDIT, Audit
 from gateway.api import GatewayNode
 from gateway.connected import Connected
 from gateway.connection.connection_turns import Turns
@@ -15,13 +16,17 @@ from gateway.headers import Routes
 
 @dataclass(slots=True)
 class Shared:
-    """Shared state of the connections; ``answers_max`` bounds the bytes of unsent responses."""
+    """Shared state of the connections; ``answers_max`` bounds the bytes of unsent responses.
+
+    ``audit`` is told who failed to authenticate.
+    """
 
     node: GatewayNode
     routes: Routes
     refusals: Refusals
     turns: Turns
     answers_max: int
+    audit: Audit = NO_AUDIT
     held: HeldBytes = field(init=False)
     idle: IdleConnections = field(init=False)
     connections: set[Connected] = field(default_factory=set)

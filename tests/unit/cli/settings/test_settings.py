@@ -54,8 +54,8 @@ def test_flags_stand_over_environment_over_file_over_default(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "name", "value"),
     [
-        (["--listen.kafka", "127.0.0.1:0"], "listen.kafka", Address("127.0.0.1", 0)),
-        (["--listen-kafka=[::1]:9093"], "listen.kafka", Address("::1", 9093)),
+        (["--listen.kafka", "127.0.0.1:0"], "listen.kafka", ("127.0.0.1:0",)),
+        (["--listen-http=[::1]:9093"], "listen.http", Address("::1", 9093)),
         (["--data-dir", "x"], "data.dir", "x"),
         (["--allow-unauthenticated", "--node.id", "3"], "allow.unauthenticated", True),
         (["--allow.unauthenticated=false"], "allow.unauthenticated", False),
@@ -70,14 +70,14 @@ def test_a_flag_is_the_name_with_dots_or_dashes(
     assert resolve_flags(*arguments).values[name] == value
 
 
-def test_a_server_properties_of_kafka_is_accepted_with_one_warning(tmp_path: Path) -> None:
+def test_a_server_properties_of_kafka_is_accepted_with_warnings(tmp_path: Path) -> None:
     file = write(
         tmp_path,
         "server.properties",
         """\
 # comment
 process.roles=broker,controller
-listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://:9093
 listener.name.plaintext.sasl.enabled.mechanisms=PLAIN
 num.network.threads=3
 log.dirs=/tmp/kraft-combined-logs
@@ -94,7 +94,8 @@ group.consumer.session.timeout.ms=\\
     assert resolved.values[SESSION] == 50000
     assert resolved.warnings == (
         "these Kafka settings have no effect: listener.name.plaintext.sasl.enabled."
-        "mechanisms, listeners, log.dirs, num.network.threads, process.roles, zookeeper.connect",
+        "mechanisms, log.dirs, num.network.threads, process.roles, zookeeper.connect",
+        "the listener CONTROLLER of listeners is left out: a coordinator has no controllers",
     )
 
 
@@ -108,7 +109,7 @@ def test_toml_takes_quoted_names_and_typed_values(tmp_path: Path) -> None:
     )
     values = resolve(file=file).values
     assert values[SESSION] == 50000
-    assert values["listen.kafka"] == Address("127.0.0.1", 1)
+    assert values["listen.kafka"] == ("127.0.0.1:1",)
     assert values["auto.create.topics.enable"] is True
     assert values["group.consumer.assignors"] == ("range",)
     assert values["grpc.page.size"] == 7

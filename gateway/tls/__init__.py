@@ -1,0 +1,1 @@
+"""TLS between the sockets and the connections of the Kafka wire."""
