@@ -18,6 +18,8 @@ from muster.v1 import (
     group_pb2,
     group_pb2_grpc,
     types_pb2,
+    user_pb2,
+    user_pb2_grpc,
 )
 
 Response = TypeVar("Response")
@@ -52,6 +54,7 @@ class AdminClient:
         self._stub = admin_pb2_grpc.AdminServiceStub(channel)
         self._groups = group_pb2_grpc.GroupServiceStub(channel)
         self._access = access_pb2_grpc.AccessServiceStub(channel)
+        self._users = user_pb2_grpc.UserServiceStub(channel)
         self._server = server
         self._timeout_s = timeout_s
 
@@ -227,6 +230,52 @@ class AdminClient:
     ) -> access_pb2.CheckAccessResponse:
         """Whether a principal may do something, and by which ACL."""
         return self._call(self._access.CheckAccess, request)
+
+    def list_users(self, name: str = "") -> list[user_pb2.User]:
+        """All users, by name; or the one of this name, if it exists."""
+        found: list[user_pb2.User] = []
+        token = ""
+        while True:
+            request = user_pb2.ListUsersRequest(page_size=1_000, page_token=token, name=name)
+            response = self._call(self._users.ListUsers, request)
+            found.extend(response.users)
+            token = response.next_page_token
+            if not token:
+                return found
+
+    def create_user(
+        self, name: str, credentials: Iterable[user_pb2.ScramCredential], validate_only: bool
+    ) -> None:
+        """Create a user."""
+        request = user_pb2.CreateUserRequest(
+            name=name,
+            credentials=credentials,
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        self._call(self._users.CreateUser, request)
+
+    def alter_user(
+        self, name: str, credentials: Iterable[user_pb2.ScramCredential], validate_only: bool
+    ) -> None:
+        """Give a user these credentials in place of its own."""
+        request = user_pb2.AlterUserRequest(
+            name=name,
+            credentials=credentials,
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        self._call(self._users.AlterUser, request)
+
+    def delete_user(self, name: str, mechanism: str, validate_only: bool) -> None:
+        """Delete a user, or its credential for a mechanism."""
+        request = user_pb2.DeleteUserRequest(
+            name=name,
+            mechanism=mechanism,
+            validate_only=validate_only,
+            request_id=str(uuid.uuid4()),
+        )
+        self._call(self._users.DeleteUser, request)
 
     def _call(self, method: Callable[..., Response], request: Any) -> Response:
         try:

@@ -17,6 +17,7 @@ from cli.admin import (
     migrate_commands,
     topic_commands,
     txn_commands,
+    user_commands,
 )
 from cli.demo.demo_command import demo
 from cli.errors import CommandError
@@ -43,6 +44,7 @@ app.add_typer(group_commands.app, name="group")
 app.add_typer(migrate_commands.app, name="migrate")
 app.add_typer(txn_commands.app, name="txn")
 app.add_typer(acl_commands.app, name="acl")
+app.add_typer(user_commands.app, name="user")
 app.add_typer(config_commands.app, name="config")
 app.add_typer(log_app, name="log")
 app.add_typer(pipeline_app, name="pipeline")

@@ -37,6 +37,7 @@ class ErrorCode(IntEnum):
     GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
+    UNSUPPORTED_SASL_MECHANISM = 33
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
@@ -68,6 +69,9 @@ class ErrorCode(IntEnum):
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
     THROTTLING_QUOTA_EXCEEDED = 89
+    RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+    UNACCEPTABLE_CREDENTIAL = 93
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
     FENCED_MEMBER_EPOCH = 110
@@ -173,6 +177,22 @@ class GroupAuthorizationFailed(GroupError):
 
 class SecurityDisabled(GroupError):
     code = ErrorCode.SECURITY_DISABLED
+
+
+class UnsupportedSaslMechanism(GroupError):
+    code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+
+
+class ResourceNotFound(GroupError):
+    code = ErrorCode.RESOURCE_NOT_FOUND
+
+
+class DuplicateResource(GroupError):
+    code = ErrorCode.DUPLICATE_RESOURCE
+
+
+class UnacceptableCredential(GroupError):
+    code = ErrorCode.UNACCEPTABLE_CREDENTIAL
 
 
 class ClusterAuthorizationFailed(GroupError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from model.value import value
 
@@ -12,6 +13,21 @@ class ScramMechanism(Enum):
 
     SHA_256 = "SCRAM-SHA-256"
     SHA_512 = "SCRAM-SHA-512"
+
+
+MECHANISM_CODES: Final = {ScramMechanism.SHA_256: 1, ScramMechanism.SHA_512: 2}
+"""Their numbers in Kafka's protocol, which side records use too."""
+MECHANISMS: Final = {code: mechanism for mechanism, code in MECHANISM_CODES.items()}
+
+ITERATIONS_MIN: Final = 4_096
+ITERATIONS_MAX: Final = 16_384
+"""Kafka's bounds: a client computes so many rounds at each login."""
+SALT_BYTES_MAX: Final = 1_024
+USER_NAME_BYTES_MAX: Final = 1_024
+"""In UTF-8. A name and a salt stay in memory."""
+USERS_MAX: Final = 20_000
+"""The most users of a server: a list of all is made in one turn."""
+FAKE_SALT_SECRET_BYTES: Final = 32
 
 
 @value

@@ -7,17 +7,6 @@ from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
-from model.acl_codes import (
-    OPERATION_CODES,
-    OPERATIONS,
-    PATTERN_TYPE_CODES,
-    PATTERN_TYPES,
-    PERMISSION_CODES,
-    PERMISSIONS,
-    RESOURCE_TYPE_CODES,
-    RESOURCE_TYPES,
-)
-from model.acls import Acl, ResourcePattern, Rule
 from model.client_assignors import (
     ClientAssignor,
     ClientAssignorsKey,
@@ -29,6 +18,8 @@ from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, To
 from model.log.side_records import (
     AclSideKey,
     AclSideValue,
+    FakeSaltSecretKey,
+    FakeSaltSecretValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,
@@ -39,6 +30,9 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    ScramCredentialKey,
+    ShardSideKey,
+    ShardSideValue,
     SideKey,
     SideRecord,
     SideValue,
@@ -47,8 +41,18 @@ from model.log.side_records import (
     TopicSideKey,
     TopicSideValue,
 )
+from model.scram import ScramCredential
 from storage import side_pb2
+from storage.access_side_codec import decode_acl, encode_acl
 from storage.codec.errors import CodecError
+from storage.scram_side_codec import (
+    compute_scram_message,
+    compute_secret_message,
+    decode_scram_credential,
+    decode_scram_key,
+    decode_secret,
+    encode_scram_name,
+)
 
 TOPIC_KIND = b"\x01"
 PRODUCER_ID_BLOCK_KIND = b"\x02"
@@ -60,13 +64,15 @@ CLIENT_ASSIGNORS_KIND = b"\x07"
 INSTALLED_METADATA_KIND = b"\x08"
 PRODUCER_GROUP_KIND = b"\x09"
 ACL_KIND = b"\x0a"
+SCRAM_CREDENTIAL_KIND = b"\x0c"
+FAKE_SALT_SECRET_KIND = b"\x0d"
+CREDENTIAL_KINDS = (SCRAM_CREDENTIAL_KIND, FAKE_SALT_SECRET_KIND)
+"""Key prefixes of the kinds that leave a store only if that is asked for."""
 
 _TOPIC_ID_SIZE = 16
 _PRODUCER = struct.Struct(">iq")
 _PARTITION = struct.Struct(">i")
 _GROUP_ID_SIZE = struct.Struct(">i")
-_ACL = struct.Struct(">4B2I")
-"""Codes of resource type, pattern type, operation and permission; bytes of name and principal."""
 
 
 def encode_side(record: SideRecord) -> tuple[bytes, bytes | None]:
@@ -76,7 +82,10 @@ def encode_side(record: SideRecord) -> tuple[bytes, bytes | None]:
 
 
 def decode_side(key: bytes, value: bytes | None) -> SideRecord:
-    """Decode a record; raises ``CodecError`` for an unknown kind or an invalid value."""
+    """Decode a record; raises ``CodecError`` for an unknown kind or an invalid value.
+
+    Raises ``FormatTooNew`` for credentials that only a newer version can read.
+    """
     try:
         side_key = _decode_key(key)
         return SideRecord(side_key, None if value is None else _decode_value(side_key, value))
@@ -119,7 +128,21 @@ def encode_side_key(key: SideKey) -> bytes:
         case GroupConfigsSideKey():
             return GROUP_CONFIGS_KIND + key.group_id.encode()
         case AclSideKey():
-            return ACL_KIND + _encode_acl(key.acl)
+            return ACL_KIND + encode_acl(key.acl)
+        case ScramCredentialKey():
+            return SCRAM_CREDENTIAL_KIND + encode_scram_name(key)
+        case FakeSaltSecretKey():
+            return FAKE_SALT_SECRET_KIND
+        case (
+            ProducerStateKey() | ProducerGroupKey() | ClientAssignorsKey() | InstalledMetadataKey()
+        ):
+            return _encode_shard_key(key)
+        case _:
+            assert_never(key)
+
+
+def _encode_shard_key(key: ShardSideKey) -> bytes:
+    match key:
         case ProducerStateKey():
             return PRODUCER_STATE_KIND + _PRODUCER.pack(key.partition, key.producer_id)
         case ProducerGroupKey():
@@ -152,37 +175,6 @@ def _decode_member(name: bytes) -> tuple[LogPartition, GroupId, MemberId]:
     return LogPartition(partition), GroupId(group_id), MemberId(member_id)
 
 
-def _encode_acl(acl: Acl) -> bytes:
-    (resource_type, name, pattern_type), rule = acl
-    texts = [text.encode() for text in (name, rule.principal, rule.host)]
-    return _ACL.pack(
-        RESOURCE_TYPE_CODES[resource_type],
-        PATTERN_TYPE_CODES[pattern_type],
-        OPERATION_CODES[rule.operation],
-        PERMISSION_CODES[rule.permission],
-        len(texts[0]),
-        len(texts[1]),
-    ) + b"".join(texts)
-
-
-def _decode_acl(data: bytes) -> Acl:
-    try:
-        kind, pattern_kind, operation, permission, name_size, principal_size = _ACL.unpack_from(
-            data
-        )
-        texts = data[_ACL.size :]
-        if name_size + principal_size > len(texts):
-            raise CodecError(f"ACL of {len(texts)} bytes of text, less than it says")
-        name, rest = texts[:name_size].decode(), texts[name_size:]
-        principal, host = rest[:principal_size].decode(), rest[principal_size:].decode()
-        return Acl(
-            ResourcePattern(RESOURCE_TYPES[kind], name, PATTERN_TYPES[pattern_kind]),
-            Rule(principal, host, OPERATIONS[operation], PERMISSIONS[permission]),
-        )
-    except (struct.error, KeyError) as error:
-        raise CodecError(f"ACL: {error!r}") from None
-
-
 def encode_side_value(value: SideValue) -> bytes:
     """Encode a value as a message; raises ``CodecError`` if a field is out of range."""
     try:
@@ -211,6 +203,23 @@ def _compute_message(value: SideValue) -> Message:
             )
         case AclSideValue():
             return side_pb2.Acl()
+        case ScramCredential():
+            return compute_scram_message(value)
+        case FakeSaltSecretValue():
+            return compute_secret_message(value)
+        case (
+            ProducerStateValue()
+            | ProducerGroupValue()
+            | ClientAssignorsValue()
+            | InstalledMetadataValue()
+        ):
+            return _compute_shard_message(value)
+        case _:
+            assert_never(value)
+
+
+def _compute_shard_message(value: ShardSideValue) -> Message:
+    match value:
         case ProducerStateValue():
             return side_pb2.ProducerState(
                 producer_epoch=value.producer_epoch,
@@ -264,7 +273,15 @@ def _decode_key(key: bytes) -> SideKey:
     if kind == GROUP_CONFIGS_KIND and name:
         return GroupConfigsSideKey(GroupId(name.decode()))
     if kind == ACL_KIND:
-        return AclSideKey(_decode_acl(name))
+        return AclSideKey(decode_acl(name))
+    if kind == SCRAM_CREDENTIAL_KIND and name:
+        return decode_scram_key(name)
+    if kind == FAKE_SALT_SECRET_KIND and not name:
+        return FakeSaltSecretKey()
+    return _decode_shard_key(kind, name)
+
+
+def _decode_shard_key(kind: bytes, name: bytes) -> ShardSideKey:
     if kind == PRODUCER_STATE_KIND and len(name) == _PRODUCER.size:
         partition, producer_id = _PRODUCER.unpack(name)
         return ProducerStateKey(LogPartition(partition), ProducerId(producer_id))
@@ -306,6 +323,20 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
         case AclSideKey():
             side_pb2.Acl.FromString(data)
             return AclSideValue()
+        case ScramCredentialKey():
+            return decode_scram_credential(data)
+        case FakeSaltSecretKey():
+            return decode_secret(data)
+        case (
+            ProducerStateKey() | ProducerGroupKey() | ClientAssignorsKey() | InstalledMetadataKey()
+        ):
+            return _decode_shard_value(key, data)
+        case _:
+            assert_never(key)
+
+
+def _decode_shard_value(key: ShardSideKey, data: bytes) -> ShardSideValue:
+    match key:
         case ProducerStateKey():
             state = side_pb2.ProducerState.FromString(data)
             return ProducerStateValue(

@@ -117,3 +117,25 @@ class Config(_message.Message):
 class Acl(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ScramCredential(_message.Message):
+    __slots__ = ("version", "salt", "iterations", "stored_key", "server_key")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SALT_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    STORED_KEY_FIELD_NUMBER: _ClassVar[int]
+    SERVER_KEY_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    salt: bytes
+    iterations: int
+    stored_key: bytes
+    server_key: bytes
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., iterations: _Optional[int] = ..., stored_key: _Optional[bytes] = ..., server_key: _Optional[bytes] = ...) -> None: ...
+
+class FakeSaltSecret(_message.Message):
+    __slots__ = ("version", "secret")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    secret: bytes
+    def __init__(self, version: _Optional[int] = ..., secret: _Optional[bytes] = ...) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +16,7 @@ from cli.log.import_command import DataDirOption
 from cli.log.log_sources import find_store, source_errors
 from cli.log.verify import check_store
 from cli.options import DEFAULT_SERVER, DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
-from cli.output import Format, Listing, print_listing
+from cli.output import Format, Listing, print_listing, print_note
 
 if TYPE_CHECKING:
     from storage.transfer.backup import Backup
@@ -46,6 +46,10 @@ def backup(
             help=f"gRPC address of a running server ({DEFAULT_SERVER}).",
         ),
     ] = None,
+    with_credentials: Annotated[
+        bool,
+        typer.Option("--with-credentials", help="Also back up the SCRAM credentials of users."),
+    ] = False,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
@@ -60,11 +64,16 @@ def backup(
     # Resolve symbolic links here, with the caller's rights: the server refuses to follow any.
     folder = folder.parent.resolve() / folder.name
     if data_dir is not None:
-        found = _back_up_stopped(folder, data_dir)
+        found = _back_up_stopped(folder, data_dir, with_credentials=with_credentials)
     else:
-        found = _back_up_running(folder, server or DEFAULT_SERVER, timeout)
-    if not quiet:
-        print_listing(found, output)
+        address = server or DEFAULT_SERVER
+        found = _back_up_running(folder, address, timeout, with_credentials=with_credentials)
+    if quiet:
+        return
+    left_out = found.content["users_left_out"]
+    if left_out:
+        print_note(f"not backed up: the credentials of {left_out} users (--with-credentials)")
+    print_listing(found, output)
 
 
 def restore(
@@ -97,11 +106,17 @@ def restore(
             check_files(folder, found)
             check_store(folder / STORE_NAME, is_forced=force)
             restore_backup(folder, found, data_dir)
-    if not quiet:
-        print_listing(_describe("log.restore", data_dir, found), output)
+    if quiet:
+        return
+    if found.users_left_out:
+        print_note(
+            f"not restored, the backup was made without --with-credentials: {found.users_left_out} "
+            "users; create them again with `muster user create`"
+        )
+    print_listing(_describe("log.restore", data_dir, found), output)
 
 
-def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
+def _back_up_stopped(folder: Path, data_dir: Path, *, with_credentials: bool) -> Listing:
     from storage.folder.replacement import finish_replacement
     from storage.log_store import StoreLocked
     from storage.rocks.rocks_opening import open_store
@@ -118,29 +133,37 @@ def _back_up_stopped(folder: Path, data_dir: Path) -> Listing:
         except StoreLocked as error:
             raise CommandError(compute_advice(data_dir, error), ExitCode.PRECONDITION) from error
         try:
-            made = make_backup(opened, store, folder, time.time_ns() // 1_000_000)
+            made_at_ms = time.time_ns() // 1_000_000
+            made = make_backup(opened, store, folder, made_at_ms, with_credentials=with_credentials)
         finally:
             opened.close()
     return _describe("log.backup", folder, made)
 
 
-def _back_up_running(folder: Path, server: str, timeout: float) -> Listing:
+def _back_up_running(
+    folder: Path, server: str, timeout: float, *, with_credentials: bool
+) -> Listing:
     import grpc
 
     from cli.admin_client import CHANNEL_OPTIONS, compute_command_error
     from muster.v1 import backup_pb2, backup_pb2_grpc
 
-    request = backup_pb2.CreateBackupRequest(folder=str(folder))
+    request = backup_pb2.CreateBackupRequest(folder=str(folder), with_credentials=with_credentials)
     with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
         try:
             stub = backup_pb2_grpc.BackupServiceStub(channel)
             made = stub.CreateBackup(request, timeout=timeout)
         except grpc.RpcError as error:
             raise compute_command_error(error, server, timeout) from error
-    next_offsets = list(made.next_offsets)
-    return _compute_listing(
-        "log.backup", made.folder, made.cluster_id, made.bytes, made.files, next_offsets
-    )
+    content = {
+        "folder": made.folder,
+        "cluster_id": made.cluster_id,
+        "bytes": made.bytes,
+        "files": made.files,
+        "next_offsets": list(made.next_offsets),
+        "users_left_out": made.users_left_out,
+    }
+    return _compute_listing("log.backup", content)
 
 
 def compute_advice(data_dir: Path, error: Exception) -> str:
@@ -155,22 +178,18 @@ def compute_advice(data_dir: Path, error: Exception) -> str:
 
 
 def _describe(command: str, folder: Path, made: Backup) -> Listing:
-    next_offsets = list(made.next_offsets)
-    return _compute_listing(
-        command, str(folder), made.cluster_id, made.bytes, len(made.files), next_offsets
-    )
-
-
-def _compute_listing(
-    command: str, folder: str, cluster_id: str, size: int, files: int, next_offsets: list[int]
-) -> Listing:
     content = {
-        "folder": folder,
-        "cluster_id": cluster_id,
-        "bytes": size,
-        "files": files,
-        "next_offsets": next_offsets,
+        "folder": str(folder),
+        "cluster_id": made.cluster_id,
+        "bytes": made.bytes,
+        "files": len(made.files),
+        "next_offsets": list(made.next_offsets),
+        "users_left_out": made.users_left_out,
     }
+    return _compute_listing(command, content)
+
+
+def _compute_listing(command: str, content: Mapping[str, object]) -> Listing:
     rows = [(name.replace("_", " "), content[name]) for name in ("folder", "bytes", "files")]
     return Listing(command, ("WHAT", "VALUE"), rows, content, "next_offsets")
 

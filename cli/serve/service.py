@@ -132,12 +132,15 @@ class Service:
             self._coordinator_settings,
             free_bytes=self._disk_space.free_bytes,
             authorizer=self._authorizer,
+            scram_credentials=self._scram_credentials,
             assignors=self._load_assignors(),
             on_failure=end_process,
         )
         self._garbage.hold()
         try:
             await self._runtime.start()
+        except FormatTooNew as error:
+            raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except StoreError as error:
             raise CommandError(str(error)) from error
         self._topics = await self._start_topics(self._runtime)

@@ -81,6 +81,7 @@ from model.commands.transactions import (
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
+from model.commands.users import AlterUserScramCredentials, DescribeUserScramCredentials, SetUser
 from model.now import Now
 from translator.departure import handle_expire_member, handle_leave_group
 from translator.plan import handle_convert_to_classic
@@ -105,7 +106,7 @@ class Route(Enum):
     READ = auto()
     """The groups in memory, across shards."""
     TOPICS = auto()
-    """The topic catalogue, producer ids, group configs and ACLs."""
+    """The topic catalogue, producer ids, group configs, ACLs and users."""
 
 
 class Loading(Enum):
@@ -214,6 +215,9 @@ _ROWS: Final = (
     _row(CreateAcls, Route.TOPICS, Loading.NOTHING),
     _row(DeleteAcls, Route.TOPICS, Loading.NOTHING),
     _row(DescribeAcls, Route.TOPICS, Loading.NOTHING),
+    _row(AlterUserScramCredentials, Route.TOPICS, Loading.NOTHING),
+    _row(SetUser, Route.TOPICS, Loading.NOTHING),
+    _row(DescribeUserScramCredentials, Route.TOPICS, Loading.NOTHING),
 )
 
 COMMANDS: Final[Mapping[type[Any], Row]] = dict(_ROWS)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.groups.topic_records import Catalogue
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Reply, ignore_answer
@@ -44,6 +45,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
 from muster.assignors.registry import Assignors
 from security.acl_index import AclIndex
+from security.scram_credentials import ScramCredentials
 from storage.log_store import LogStore
 
 
@@ -57,6 +59,8 @@ class Surroundings:
     space: Space
     authorizer: Authorizer
     acls: AclIndex
+    scram_credentials: ScramCredentials
+    new_fake_salt_secret: bytes = field(repr=False)
     assignors: Assignors
     stats: Stats
     liveness: Liveness
@@ -122,8 +126,12 @@ class Parts:
             self.writer,
             self.durability,
             around.clock,
-            around.settings,
-            around.acls,
+            Catalogue(
+                around.settings,
+                acls=around.acls,
+                scram_credentials=around.scram_credentials,
+                new_fake_salt_secret=around.new_fake_salt_secret,
+            ),
         )
 
     def _make_targets(self) -> None:

@@ -9,6 +9,7 @@ together.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
@@ -39,9 +40,11 @@ from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
 from model.responses.response import Response
+from model.scram import FAKE_SALT_SECRET_BYTES
 from model.topics import TopicImage
 from muster.assignors.registry import ASSIGNORS, Assignors
 from security.acl_index import AclIndex
+from security.scram_credentials import ScramCredentials
 from storage.log_store import LogStore
 
 
@@ -60,6 +63,7 @@ class Runtime:
         scheduler: Scheduler | None = None,
         free_bytes: Callable[[], int] | None = None,
         authorizer: Authorizer | None = None,
+        scram_credentials: ScramCredentials | None = None,
         assignors: Assignors = ASSIGNORS,
         on_failure: Callable[[BaseException], None] = exit_process,
     ) -> None:
@@ -78,6 +82,8 @@ class Runtime:
             Space(free_bytes, settings.log_min_free_bytes),
             authorizer or AllowAll(),
             authorizer.acls if isinstance(authorizer, AclAuthorizer) else AclIndex(),
+            ScramCredentials() if scram_credentials is None else scram_credentials,
+            secrets.token_bytes(FAKE_SALT_SECRET_BYTES),
             assignors,
             self.stats,
             self.liveness,
@@ -211,6 +217,20 @@ class Runtime:
     @property
     def client_assignments(self) -> ClientAssignments:
         return self.parts.targets.client_assignments
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials in force."""
+        return self._around.scram_credentials
+
+    @property
+    def fake_salt_secret(self) -> bytes:
+        """What the salts of unknown users are computed from, so that they look like others.
+
+        It is durable from the first change of credentials on; without any, all users are unknown.
+        """
+        durable = self._around.scram_credentials.fake_salt_secret
+        return self._around.new_fake_salt_secret if durable is None else durable
 
     def on_topics_changed(self, callback: TopicsCallback) -> None:
         self.parts.catalogue.on_changed(callback)

@@ -17,6 +17,7 @@ from coordinator.runtime.retention.backups import Backups
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
 from coordinator.service.calls.services import Services
@@ -30,13 +31,14 @@ from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
 from coordinator.service.wire.limits import compute_limits
 from model.configs.coordinator_settings import CoordinatorSettings
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2
+from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
 _CLASSIC_SERVICE = classic_pb2.DESCRIPTOR.services_by_name["ClassicService"]
 _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _ACCESS_SERVICE = access_pb2.DESCRIPTOR.services_by_name["AccessService"]
+_USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 _LISTENERS_GRACE_S = 0.1
@@ -46,6 +48,7 @@ SERVICES = (
     _ADMIN_SERVICE.full_name,
     _BACKUP_SERVICE.full_name,
     _ACCESS_SERVICE.full_name,
+    _USER_SERVICE.full_name,
 )
 
 
@@ -104,6 +107,7 @@ class GrpcServer:
             make_handler(_CLASSIC_SERVICE, ClassicService(services, self._waits), self._calls),
             make_handler(_ADMIN_SERVICE, AdminService(services), self._calls),
             make_handler(_ACCESS_SERVICE, AccessService(services), self._calls),
+            make_handler(_USER_SERVICE, UserService(services), self._calls),
             make_handler(_BACKUP_SERVICE, BackupService(services.access, backups), self._calls),
         )
         self._server.add_generic_rpc_handlers(handlers)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from gateway.api import Api
-from gateway.apis.access import k29_describe_acls, k30_create_acls, k31_delete_acls
+from gateway.apis.access import (
+    k29_describe_acls,
+    k30_create_acls,
+    k31_delete_acls,
+    k50_describe_user_scram_credentials,
+    k51_alter_user_scram_credentials,
+)
 from gateway.apis.cluster import (
     k18_api_versions,
     k32_describe_configs,
@@ -70,6 +76,8 @@ APIS: tuple[Api, ...] = (
     k42_delete_groups.API,
     k44_incremental_alter_configs.API,
     k47_offset_delete.API,
+    k50_describe_user_scram_credentials.API,
+    k51_alter_user_scram_credentials.API,
     k60_describe_cluster.API,
     k68_consumer_group_heartbeat.API,
     k69_consumer_group_describe.API,

@@ -48,6 +48,11 @@ from model.commands.transactions import (
     TxnOffsetCommit,
     WriteTxnMarkers,
 )
+from model.commands.users import (
+    AlterUserScramCredentials,
+    DescribeUserScramCredentials,
+    SetUser,
+)
 
 GroupCommand: TypeAlias = (
     ConsumerGroupHeartbeat
@@ -86,7 +91,11 @@ AclCommand: TypeAlias = CreateAcls | DeleteAcls | DescribeAcls
 """Commands about ACLs."""
 
 
-ServerCommand: TypeAlias = TopicCommand | ConfigCommand | AclCommand
+UserCommand: TypeAlias = AlterUserScramCredentials | SetUser | DescribeUserScramCredentials
+"""Commands about users with SCRAM credentials."""
+
+
+ServerCommand: TypeAlias = TopicCommand | ConfigCommand | AclCommand | UserCommand
 """Commands about what all shards share."""
 
 

@@ -22,6 +22,8 @@ from model.ids import (
     TopicId,
     TopicName,
 )
+from model.scram import ScramCredential, ScramMechanism
+from model.secret import HIDDEN
 from model.value import value
 
 
@@ -121,6 +123,29 @@ class AclSideValue:
 
 
 @value
+class ScramCredentialKey:
+    """The credential of a user for a mechanism; its value is a ``ScramCredential``."""
+
+    user: str
+    mechanism: ScramMechanism
+
+
+@value
+class FakeSaltSecretKey:
+    """What the salts of unknown users are computed from."""
+
+
+@value
+class FakeSaltSecretValue:
+    """Random bytes. Whoever knows them can tell which users exist."""
+
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"FakeSaltSecretValue({HIDDEN})"
+
+
+@value
 class ProducerStateKey:
     """A log partition's state of a transactional producer."""
 
@@ -168,6 +193,11 @@ ShardSideKey: TypeAlias = (
 )
 """Keys of records that belong to one log partition; the others belong to the whole server."""
 
+ShardSideValue: TypeAlias = (
+    ProducerStateValue | ProducerGroupValue | ClientAssignorsValue | InstalledMetadataValue
+)
+"""Values of these."""
+
 SideKey: TypeAlias = (
     TopicSideKey
     | TopicDeletionKey
@@ -175,6 +205,8 @@ SideKey: TypeAlias = (
     | ImportGraceKey
     | GroupConfigsSideKey
     | AclSideKey
+    | ScramCredentialKey
+    | FakeSaltSecretKey
     | ShardSideKey
 )
 
@@ -185,10 +217,9 @@ SideValue: TypeAlias = (
     | ImportGraceValue
     | GroupConfigsSideValue
     | AclSideValue
-    | ProducerStateValue
-    | ProducerGroupValue
-    | ClientAssignorsValue
-    | InstalledMetadataValue
+    | ScramCredential
+    | FakeSaltSecretValue
+    | ShardSideValue
 )
 
 

@@ -23,6 +23,10 @@ from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListTransactionsResponse, ProducerIdResponse
+from model.responses.users import (
+    AlterUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResponse,
+)
 from model.value import value
 
 
@@ -53,5 +57,7 @@ Response: TypeAlias = (
     | ListTransactionsResponse
     | DeleteAclsResponse
     | DescribeAclsResponse
+    | AlterUserScramCredentialsResponse
+    | DescribeUserScramCredentialsResponse
     | Done
 )

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from rocksdict import (
     AccessType,
+    BottommostLevelCompaction,
+    CompactOptions,
     DBRecoveryMode,
     Rdict,
     WriteBatch,
@@ -115,6 +117,39 @@ def open_rocksdb_for_reading(path: Path, families: Sequence[str]) -> Rdict:
     names = {name: compute_family_options(name) for name in ("default", *families)}
     access = AccessType.read_only(error_if_log_file_exist=False)
     return Rdict(str(path), options, column_families=names, access_type=access)
+
+
+def remove_side(path: Path, prefixes: tuple[bytes, ...]) -> list[bytes]:
+    """Remove the side records with these key prefixes from a database that nobody has open.
+
+    Neither their values nor their keys are left in any file. Returns the keys. The files that the
+    database shares with others by hard links are replaced, never changed.
+    """
+    force = CompactOptions()
+    force.set_bottommost_level_compaction(BottommostLevelCompaction.force())
+    with errors_of(path):
+        db = _open_rocksdb_as_is(path, create=False)
+        side = db.get_column_family("side")
+        try:
+            removed = _find_keys(side, prefixes)
+            for key in removed:
+                side.delete(key)
+            # The recovered WAL is flushed with them, and then deleted.
+            side.flush(True)
+            side.compact_range(None, None, force)
+        finally:
+            side.close()
+            db.close()
+        # The manifest of this opening still names the first and last keys of the former files.
+        _open_rocksdb_as_is(path, create=False).close()
+    return removed
+
+
+def _find_keys(family: Rdict, prefixes: tuple[bytes, ...]) -> list[bytes]:
+    """The keys with these prefixes. An iterator that is left would keep the database locked."""
+    found = family.keys()
+    keys = (key for key in found if isinstance(key, bytes))
+    return [key for key in keys if key.startswith(prefixes)]
 
 
 def _finish_creation(folder: Path, db: Rdict, watermark: Watermark) -> None:

@@ -2,7 +2,8 @@
 
 A backup is a folder with ``store``, a consistent snapshot that can be read like any store, and
 ``backup.json``: the cluster id, the log end offset of every partition, and the size and CRC-32C of
-every file. The folder appears under its name atomically.
+every file. The folder appears under its name atomically. Credentials of users are left out unless
+they are asked for.
 
 RocksDB's background threads flush the memtables first; then a snapshot hard-links the files in a
 few milliseconds. So a server keeps running, and everything acknowledged before the call is in the
@@ -36,6 +37,8 @@ from storage.log_store import FormatTooNew, StoreCorrupt, StoreError, StoreFaile
 from storage.rocks.rocks_reader import open_store_reader
 from storage.rocks.rocks_snapshot import RocksSnapshot
 from storage.rocks.rocks_store import RocksLogStore
+from storage.side_codec import CREDENTIAL_KINDS
+from storage.transfer.credentials import leave_out_credentials
 
 MANIFEST = "backup.json"
 STORE_NAME = "store"
@@ -69,12 +72,16 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The contents of ``backup.json``; paths of ``files`` are relative to the backup's folder."""
+    """The contents of ``backup.json``; paths of ``files`` are relative to the backup's folder.
+
+    ``users_left_out`` is the number of users whose credentials the store had, and it has not.
+    """
 
     cluster_id: str
     made_at_ms: int
     next_offsets: tuple[int, ...]
     files: Mapping[str, FileFacts]
+    users_left_out: int = 0
 
     @property
     def bytes(self) -> int:
@@ -85,7 +92,14 @@ class Backup:
 # ---------------------------------------------------------------------------------------- making
 
 
-def make_backup(store: RocksLogStore, folder: Path, target: Path, made_at_ms: int) -> Backup:
+def make_backup(
+    store: RocksLogStore,
+    folder: Path,
+    target: Path,
+    made_at_ms: int,
+    *,
+    with_credentials: bool = False,
+) -> Backup:
     """Back up an open store, whose folder is ``folder``, to a new folder ``target``.
 
     May run in a worker thread while the store is written to, one backup at a time. Raises
@@ -104,12 +118,22 @@ def make_backup(store: RocksLogStore, folder: Path, target: Path, made_at_ms: in
         try:
             parts.make(snapshot)
             with _making(target) as unfinished:
-                _fill(snapshot, unfinished, store.partitions, store.cluster_id)
-                backup = _describe(unfinished, durable, made_at_ms)
+                left_out = 0
+                rocksdb = unfinished / STORE_NAME / ROCKSDB_NAME
+                _copy_files(snapshot, rocksdb)
+                if not with_credentials and _may_have_credentials(store):
+                    left_out = leave_out_credentials(rocksdb)
+                _add_watermark(unfinished / STORE_NAME, store.partitions, store.cluster_id)
+                backup = _describe(unfinished, durable, made_at_ms, left_out)
                 _write_manifest(unfinished, backup)
         finally:
             remove_snapshot(folder)
     return backup
+
+
+def _may_have_credentials(store: RocksLogStore) -> bool:
+    """Whether an earlier snapshot may have any: the secret beside them is never deleted."""
+    return any(True for kind in CREDENTIAL_KINDS for _ in store.side(kind))
 
 
 def check_free(target: Path) -> None:
@@ -159,14 +183,15 @@ def _making(target: Path) -> Iterator[Path]:
         sync_folder(target.parent)
 
 
-def _fill(snapshot: Path, unfinished: Path, partitions: int, cluster_id: str) -> None:
-    """Copy a snapshot into the backup's store, with a watermark at the end of its log."""
-    store = unfinished / STORE_NAME
-    rocksdb = store / ROCKSDB_NAME
+def _copy_files(snapshot: Path, rocksdb: Path) -> None:
     rocksdb.mkdir(parents=True)
     for file in snapshot.iterdir():
         _link_or_copy(file, rocksdb / file.name)
     sync_folder(rocksdb)
+
+
+def _add_watermark(store: Path, partitions: int, cluster_id: str) -> None:
+    """Add a watermark at the end of the log to the backup's store."""
     path = store / WATERMARK_NAME
     create_watermark(path, WatermarkHeader(partitions, cluster_id)).close()
     reader = open_store_reader(store)
@@ -182,7 +207,9 @@ def _fill(snapshot: Path, unfinished: Path, partitions: int, cluster_id: str) ->
     sync_folder(store)
 
 
-def _describe(unfinished: Path, durable: list[LogOffset], made_at_ms: int) -> Backup:
+def _describe(
+    unfinished: Path, durable: list[LogOffset], made_at_ms: int, users_left_out: int
+) -> Backup:
     watermark = open_watermark(unfinished / STORE_NAME / WATERMARK_NAME)
     header, ends = watermark.header, tuple(watermark.offsets)
     watermark.close()
@@ -197,7 +224,7 @@ def _describe(unfinished: Path, durable: list[LogOffset], made_at_ms: int) -> Ba
         for file in sorted(unfinished.rglob("*"))
         if file.is_file()
     }
-    return Backup(header.cluster_id, made_at_ms, ends, files)
+    return Backup(header.cluster_id, made_at_ms, ends, files, users_left_out)
 
 
 def _link_or_copy(file: Path, target: Path) -> None:
@@ -236,6 +263,7 @@ def _write_manifest(folder: Path, backup: Backup) -> None:
         "cluster_id": backup.cluster_id,
         "made_at_ms": backup.made_at_ms,
         "next_offsets": list(backup.next_offsets),
+        "users_left_out": backup.users_left_out,
         "files": {
             name: {"bytes": facts.bytes, "crc32c": facts.crc32c}
             for name, facts in backup.files.items()
@@ -262,6 +290,8 @@ def read_backup(folder: Path) -> Backup:
             int(content["made_at_ms"]),
             tuple(map(int, content["next_offsets"])),
             files,
+            # Written since there are users.
+            int(content.get("users_left_out", 0)),
         )
     except (FileNotFoundError, NotADirectoryError):
         raise NoBackup(f"{folder} is not a backup: it has no {MANIFEST}") from None

@@ -29,6 +29,7 @@ from storage.log.compression import decompress
 from storage.log_store import compute_latest_key, read_batch_range
 from storage.rocks.rocks_reader import RocksLogReader
 from storage.segments.segment_writer import create_segments
+from storage.transfer.credentials import has_credentials
 from storage.transfer.import_side import Pair
 
 SIDE_FILE = "muster-side.json"
@@ -54,12 +55,18 @@ class ExportCount:
 
 
 def export_segments(
-    reader: RocksLogReader, target: Path, *, is_whole: bool, with_side: bool
+    reader: RocksLogReader,
+    target: Path,
+    *,
+    is_whole: bool,
+    with_side: bool,
+    with_credentials: bool = False,
 ) -> ExportCount:
     """Export to a new folder ``target``; partitions without batches have no folder in it.
 
-    ``is_whole`` exports the whole history, else the compacted log. Raises ``SegmentError``,
-    ``StoreError`` and ``CodecError``; the target does not exist then.
+    ``is_whole`` exports the whole history, else the compacted log. The side file has credentials
+    only ``with_credentials``. Raises ``SegmentError``, ``StoreError`` and ``CodecError``; the
+    target does not exist then.
     """
     count = ExportCount()
     side = list(reader.side())
@@ -77,6 +84,8 @@ def export_segments(
             start = 0 if sum(read_batch_range(first)) <= _SPAN_MAX else None
             counted = _count(chain((first,), batches), count)
             writer.write_partition(partition, counted, start_offset=start)
+        if not with_credentials:
+            side = [pair for pair in side if not has_credentials(pair[0])]
         if with_side:
             writer.write_file(SIDE_FILE, encode_side_file(reader.cluster_id, side))
     return count

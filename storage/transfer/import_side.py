@@ -11,6 +11,7 @@ from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
 from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
 from model.log.side_records import (
     AclSideKey,
+    FakeSaltSecretKey,
     GroupConfigsSideKey,
     ImportGraceKey,
     ImportGraceValue,
@@ -20,6 +21,7 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    ScramCredentialKey,
     SideRecord,
     TopicDeletionKey,
     TopicDeletionValue,
@@ -137,6 +139,8 @@ def move_side(
                 | ImportGraceKey()
                 | GroupConfigsSideKey()
                 | AclSideKey()
+                | ScramCredentialKey()
+                | FakeSaltSecretKey()
             ):
                 moved.append((key, value))
             case _:

@@ -87,6 +87,10 @@ SAID: Final[dict[str, dict[str, Any]]] = {
     "DescribeConfigs": {"resource_type": 2},
     "CreatePartitions": {"count": 2},
     "IncrementalAlterConfigs": {"resource_type": 32, "value": "45000"},
+    "AlterUserScramCredentials": {
+        "name": "t{}", "mechanism": 1, "iterations": 4_096, "salt": b"salt",
+        "salted_password": bytes(32),
+    },
     "OffsetDelete": {"group_id": G},
     "ConsumerGroupHeartbeat": {
         "group_id": G, "member_id": "m", "member_epoch": 0, "rebalance_timeout": 60_000,

@@ -23,6 +23,7 @@ from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.services import Services
 from coordinator.service.calls.waits import Waits
@@ -40,7 +41,8 @@ from model.commands.access import ACLS_PER_COMMAND_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2
+from model.scram import USERS_MAX
+from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_acls import fill as fill_acls
 from tests.cost.test_apis import G
@@ -54,9 +56,10 @@ from tests.cost.test_starts import (
     make_topics,
     make_transactions,
 )
+from tests.cost.test_users import fill as fill_users
 from tests.cost.turns import Counted, check_law
 
-FILES: Final = (access_pb2, admin_pb2, group_pb2, classic_pb2, backup_pb2)
+FILES: Final = (access_pb2, admin_pb2, group_pb2, classic_pb2, backup_pb2, user_pb2)
 METHODS: Final[list[MethodDescriptor]] = [
     method
     for file in FILES
@@ -186,6 +189,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "AdminService": AdminService(services),
         "BackupService": BackupService(access, None),
         "AccessService": AccessService(services),
+        "UserService": UserService(services),
     }
 
 
@@ -249,6 +253,7 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "FetchOffsets": (make_offsets, 2_000),
     "ListAcls": (fill_acls, 2_000),
     "DeleteAcls": (fill_acls, 2_000),
+    "ListUsers": (fill_users, 2_000),
 }
 LIMITS: Final = {
     "ListGroups": 100_000,
@@ -259,11 +264,12 @@ LIMITS: Final = {
     "DeleteTopic": 100_000,
     "ListAcls": ACLS_MAX,
     "DeleteAcls": ACLS_MAX,
+    "ListUsers": USERS_MAX,
 }
 """How many of them there may be; with more the others make more slices, and no longer ones."""
 OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
-    "CheckAccess",
+    "CheckAccess", "CreateUser", "AlterUser", "DeleteUser",
 }  # fmt: skip
 """Neither their requests nor their answers have very many; actions of a session have turns of their
 own (test_sessions.py)."""

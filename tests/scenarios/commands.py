@@ -60,6 +60,7 @@ from tests.scenarios.acl_text import make_create, make_delete, make_list
 from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
 from tests.scenarios.server import ScenarioServer
+from tests.scenarios.user_text import make_alter, make_list_users, make_set_user
 from tests.support.imported_groups import make_imported
 from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
 
@@ -191,6 +192,9 @@ class Commands:
             "deny": make_create,
             "acls": make_list,
             "delete-acls": make_delete,
+            "scram": make_alter,
+            "set-user": make_set_user,
+            "users": make_list_users,
             "describe": lambda line: ConsumerGroupDescribe(
                 CALLER, tuple(GroupId(word) for word in line.words)
             ),

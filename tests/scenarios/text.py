@@ -30,12 +30,14 @@ from model.log.records import (
 )
 from model.log.side_records import (
     AclSideKey,
+    FakeSaltSecretKey,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ProducerGroupKey,
     ProducerGroupValue,
     ProducerStateKey,
     ProducerStateValue,
+    ScramCredentialKey,
     SideRecord,
     TopicDeletionKey,
     TopicSideKey,
@@ -65,6 +67,10 @@ from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, 
 from model.responses.response import Done
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListedTransaction, ListTransactionsResponse
+from model.responses.users import (
+    AlterUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResponse,
+)
 from tests.scenarios.acl_text import format_acl
 from tests.scenarios.client_assignor_text import (
     format_client_assignment,
@@ -72,6 +78,7 @@ from tests.scenarios.client_assignor_text import (
     format_prepared,
 )
 from tests.scenarios.embedded_text import format_given, format_said
+from tests.scenarios.user_text import format_credential, format_users
 from tests.support.virtual.scheduler import START_WALL_MS
 
 NOTHING = "-"
@@ -219,6 +226,8 @@ def _format_others(answer: Answer) -> list[str]:
             return _format_plan(answer)
         case DescribeAclsResponse(acls):
             return [format_acl(acl) for acl in acls] or ["no ACLs"]
+        case AlterUserScramCredentialsResponse() | DescribeUserScramCredentialsResponse():
+            return format_users(answer)
         case DeleteAclsResponse(acls):
             return [f"deleted: {format_acl(acl)}" for acl in acls] or ["no ACLs"]
         case ListGroupConfigsResponse(group_ids):
@@ -469,6 +478,8 @@ def format_side(record: SideRecord) -> str:
             return f"settings of {group_id}: " + (", ".join(said) or NOTHING)
         case ProducerGroupKey() | ProducerStateKey():
             return _format_producer_side(record)
+        case ScramCredentialKey() | FakeSaltSecretKey():
+            return format_credential(record)
         case AclSideKey(acl):
             return ("no longer " if record.value is None else "") + format_acl(acl)
         case _:

@@ -1,4 +1,4 @@
-"""The topic catalogue: topics, deletions in progress, producer id blocks, group configs."""
+"""The topic catalogue: topics, deletions in progress, producer id blocks, group configs, access."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from coordinator.core.groups.config_changes import (
     compute_group_settings,
     handle_alter_group_configs,
 )
+from coordinator.core.groups.user_changes import handle_user_command, replay_user
 from coordinator.core.state.outcome import Outcome, RefreshGroups
 from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
 from model.commands.command import ConfigCommand, ServerCommand, TopicCommand
@@ -25,6 +26,7 @@ from model.commands.topics import (
     SetTopicRacks,
 )
 from model.commands.transactions import AllocateProducerId
+from model.commands.users import AlterUserScramCredentials, DescribeUserScramCredentials, SetUser
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
     InvalidPartitions,
@@ -38,12 +40,14 @@ from model.ids import GroupId, LogOffset, TopicId, TopicName
 from model.log.side_records import (
     AclSideKey,
     AclSideValue,
+    FakeSaltSecretKey,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,
     ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
+    ScramCredentialKey,
     ShardSideKey,
     SideRecord,
     TopicDeletionKey,
@@ -65,6 +69,7 @@ from model.topics import (
     compute_metric_name,
 )
 from security.acl_index import AclIndex
+from security.scram_credentials import ScramCredentials
 
 PARTITIONS_MAX = 100_000
 PRODUCER_ID_BLOCK = 1_000
@@ -81,7 +86,8 @@ class Catalogue:
     before the retention has passed since then. ``group_configs`` are the configs set on groups;
     ``group_settings`` are the effective settings of these groups on a server with ``settings``.
     ``longest_session_timeouts_ms`` has the former session timeout of groups that shortened it.
-    ``acls`` are in force with the record, before that is durable.
+    ``acls`` and ``scram_credentials`` are in force with the record, before that is durable.
+    ``new_fake_salt_secret`` is written with the first change of credentials.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -93,6 +99,8 @@ class Catalogue:
     group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
     longest_session_timeouts_ms: dict[GroupId, int] = field(default_factory=dict)
     acls: AclIndex = field(default_factory=AclIndex)
+    scram_credentials: ScramCredentials = field(default_factory=ScramCredentials)
+    new_fake_salt_secret: bytes = field(default=b"", repr=False)
 
 
 def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
@@ -119,6 +127,8 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             catalogue.acls.add(acl)
         case AclSideKey(acl), None:
             catalogue.acls.discard(acl)
+        case ((ScramCredentialKey() | FakeSaltSecretKey()), _):
+            replay_user(catalogue.scram_credentials, record)
         case _:
             raise AssertionError(f"unexpected side record: {record}")
 
@@ -151,6 +161,9 @@ def handle_server_command(
             return handle_config_command(catalogue, command)
         case CreateAcls() | DeleteAcls() | DescribeAcls():
             return handle_acl_command(catalogue.acls, command)
+        case AlterUserScramCredentials() | SetUser() | DescribeUserScramCredentials():
+            secret = catalogue.new_fake_salt_secret
+            return handle_user_command(catalogue.scram_credentials, command, secret)
         case _:
             return handle_topic_command(catalogue, command, now, log_ends)
 

@@ -14,8 +14,11 @@ from storage.transfer.backup import Backup, BackupRefused, make_backup
 class Backups(Protocol):
     """Makes backups."""
 
-    async def create(self, folder: Path) -> Backup:
-        """Back up everything acknowledged so far. Raises ``StoreError``."""
+    async def create(self, folder: Path, *, with_credentials: bool = False) -> Backup:
+        """Back up everything acknowledged so far, also credentials only if asked.
+
+        Raises ``StoreError``.
+        """
 
 
 class StoreBackups:
@@ -29,12 +32,17 @@ class StoreBackups:
         self._clock = clock or SystemClock()
         self._making: asyncio.Future[Backup] | None = None
 
-    async def create(self, folder: Path) -> Backup:
+    async def create(self, folder: Path, *, with_credentials: bool = False) -> Backup:
         """See ``Backups``. The backup is finished even if its caller stops waiting."""
         if self._making is not None and not self._making.done():
             raise BackupRefused("a backup is already in progress; retry when it is done")
         work = asyncio.to_thread(
-            make_backup, self._store, self._store_folder, folder, self._clock.wall_ms()
+            make_backup,
+            self._store,
+            self._store_folder,
+            folder,
+            self._clock.wall_ms(),
+            with_credentials=with_credentials,
         )
         self._making = asyncio.ensure_future(work)
         return await asyncio.shield(self._making)

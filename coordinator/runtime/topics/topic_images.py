@@ -33,7 +33,6 @@ from model.log.side_records import (
 from model.responses.response import Done
 from model.responses.transactions import ProducerIdResponse
 from model.topics import Topic, TopicImage, compute_settled_image
-from security.acl_index import AclIndex
 from storage.log_store import LogStore
 
 CATALOGUE = GroupId("\0catalogue")
@@ -49,7 +48,10 @@ TopicsCallback = Callable[[Sequence[Topic]], None]
 
 
 class TopicCatalogueRuntime:
-    """The single writer of the topics; a shard is that of its groups."""
+    """The single writer of the topics; a shard is that of its groups.
+
+    ``state`` is loaded from the store.
+    """
 
     def __init__(
         self,
@@ -57,14 +59,13 @@ class TopicCatalogueRuntime:
         writer: Writer,
         durability: Durability,
         clock: SteadyClock,
-        settings: CoordinatorSettings,
-        acls: AclIndex,
+        state: Catalogue,
     ) -> None:
         self._store = store
         self._writer = writer
         self._durability = durability
         self._clock = clock
-        self._state = Catalogue(settings, acls=acls)
+        self._state = state
         self._images: dict[int, TopicImage] = {}
         self._callbacks: list[TopicsCallback] = []
         load_catalogue(store, self._state)

@@ -53,7 +53,7 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
             if self._backups is None:
                 raise UnsupportedVersion("this server has no store on disk")
             try:
-                made = await self._backups.create(folder)
+                made = await self._backups.create(folder, with_credentials=request.with_credentials)
             except BackupRefused as error:
                 raise PolicyViolation(str(error)) from error
             except StoreError as error:
@@ -65,6 +65,7 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
                 bytes=made.bytes,
                 files=len(made.files),
                 next_offsets=made.next_offsets,
+                users_left_out=made.users_left_out,
             )
 
 

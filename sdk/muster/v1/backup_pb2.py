@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muster/v1/backup.proto\x12\tmuster.v1\"%\n\x13\x43reateBackupRequest\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\"n\n\x14\x43reateBackupResponse\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\r\n\x05\x66iles\x18\x04 \x01(\x05\x12\x14\n\x0cnext_offsets\x18\x05 \x03(\x03\x32`\n\rBackupService\x12O\n\x0c\x43reateBackup\x12\x1e.muster.v1.CreateBackupRequest\x1a\x1f.muster.v1.CreateBackupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muster/v1/backup.proto\x12\tmuster.v1\"?\n\x13\x43reateBackupRequest\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12\x18\n\x10with_credentials\x18\x02 \x01(\x08\"\x86\x01\n\x14\x43reateBackupResponse\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\r\n\x05\x66iles\x18\x04 \x01(\x05\x12\x14\n\x0cnext_offsets\x18\x05 \x03(\x03\x12\x16\n\x0eusers_left_out\x18\x06 \x01(\x05\x32`\n\rBackupService\x12O\n\x0c\x43reateBackup\x12\x1e.muster.v1.CreateBackupRequest\x1a\x1f.muster.v1.CreateBackupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,9 +32,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muster.v1.backup_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CREATEBACKUPREQUEST']._serialized_start=37
-  _globals['_CREATEBACKUPREQUEST']._serialized_end=74
-  _globals['_CREATEBACKUPRESPONSE']._serialized_start=76
-  _globals['_CREATEBACKUPRESPONSE']._serialized_end=186
-  _globals['_BACKUPSERVICE']._serialized_start=188
-  _globals['_BACKUPSERVICE']._serialized_end=284
+  _globals['_CREATEBACKUPREQUEST']._serialized_end=100
+  _globals['_CREATEBACKUPRESPONSE']._serialized_start=103
+  _globals['_CREATEBACKUPRESPONSE']._serialized_end=237
+  _globals['_BACKUPSERVICE']._serialized_start=239
+  _globals['_BACKUPSERVICE']._serialized_end=335
 # @@protoc_insertion_point(module_scope)

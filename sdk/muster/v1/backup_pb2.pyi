@@ -7,21 +7,25 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class CreateBackupRequest(_message.Message):
-    __slots__ = ("folder",)
+    __slots__ = ("folder", "with_credentials")
     FOLDER_FIELD_NUMBER: _ClassVar[int]
+    WITH_CREDENTIALS_FIELD_NUMBER: _ClassVar[int]
     folder: str
-    def __init__(self, folder: _Optional[str] = ...) -> None: ...
+    with_credentials: bool
+    def __init__(self, folder: _Optional[str] = ..., with_credentials: _Optional[bool] = ...) -> None: ...
 
 class CreateBackupResponse(_message.Message):
-    __slots__ = ("folder", "cluster_id", "bytes", "files", "next_offsets")
+    __slots__ = ("folder", "cluster_id", "bytes", "files", "next_offsets", "users_left_out")
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    USERS_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     folder: str
     cluster_id: str
     bytes: int
     files: int
     next_offsets: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, folder: _Optional[str] = ..., cluster_id: _Optional[str] = ..., bytes: _Optional[int] = ..., files: _Optional[int] = ..., next_offsets: _Optional[_Iterable[int]] = ...) -> None: ...
+    users_left_out: int
+    def __init__(self, folder: _Optional[str] = ..., cluster_id: _Optional[str] = ..., bytes: _Optional[int] = ..., files: _Optional[int] = ..., next_offsets: _Optional[_Iterable[int]] = ..., users_left_out: _Optional[int] = ...) -> None: ...

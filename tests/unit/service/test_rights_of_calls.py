@@ -15,11 +15,11 @@ from google.protobuf.message_factory import GetMessageClass
 
 from model.acls import Operation, ResourceType
 from model.ids import LogPartition
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2
+from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand
 
-FILES: Final = (access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2)
+FILES: Final = (access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2)
 METHODS: Final[dict[str, MethodDescriptor]] = {
     f"{service.name}.{method.name}": method
     for file in FILES
@@ -52,6 +52,18 @@ _TOPIC: Final = {"topic_name": "orders"}
 _MEMBER: Final = {"group_id": "g", "member_id": "m"}
 _BEAT: Final = _MEMBER | {"member_epoch": 1}
 _SYNC: Final = _MEMBER | {"protocol_type": "consumer", "protocol_name": "range"}
+_USER: Final[dict[str, Any]] = {
+    "name": "a",
+    "credentials": [
+        {
+            "mechanism": "SCRAM-SHA-256",
+            "salt": b"salt",
+            "iterations": 4_096,
+            "stored_key": bytes(32),
+            "server_key": bytes(32),
+        }
+    ],
+}
 _COMMIT: Final[dict[str, Any]] = {
     "group_id": "g",
     "topics": [{"topic_name": "orders", "partitions": [{"partition": 0, "offset": 1}]}],
@@ -109,6 +121,10 @@ RIGHTS: Final[dict[str, Right]] = {
     "GroupService.FetchOffsets": Right(
         Operation.DESCRIBE, ResourceType.GROUP, _GROUP, Without.ANSWERS
     ),
+    "UserService.ListUsers": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
+    "UserService.CreateUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
+    "UserService.AlterUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
+    "UserService.DeleteUser": Right(Operation.ALTER, ResourceType.CLUSTER, {"name": "a"}),
 }
 """``Session`` is asked action by action: tests/unit/service/session/test_session.py."""
 

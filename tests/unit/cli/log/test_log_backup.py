@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
+from model.ids import GroupId
+from model.log.side_records import (
+    FakeSaltSecretKey,
+    FakeSaltSecretValue,
+    GroupConfigsSideKey,
+    GroupConfigsSideValue,
+    ScramCredentialKey,
+    SideRecord,
+)
+from model.scram import ScramCredential, ScramMechanism
+from storage import side_pb2
 from storage.codec.record_codec import encode_key, encode_value
 from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_reader import open_store_reader
+from storage.side_codec import CREDENTIAL_KINDS, encode_side
 from storage.transfer.backup import MANIFEST
 from tests.support.cli.log_files import SEGMENTS, invoke
 from tests.support.storage.appends import append, make_append, mark_all, offset_key, offset_value
@@ -68,7 +82,8 @@ def test_a_server_is_found_as_by_all_other_commands(
 ) -> None:
     asked: list[str] = []
 
-    def note(folder: Path, server: str, timeout: float) -> None:
+    def note(folder: Path, server: str, timeout: float, *, with_credentials: bool) -> None:
+        assert not with_credentials
         asked.append(server)
         raise CommandError("noted", ExitCode.FAILED)
 
@@ -158,3 +173,93 @@ def test_a_backup_of_a_store_that_is_wrong_is_not_restored(data: Path, tmp_path:
     check_refused(ExitCode.FAILED, "offset 5", "restore", tmp_path / "b", *new)
     check_refused(ExitCode.FAILED, "offset 5", "restore", tmp_path / "b", *new, "--force")
     assert not (tmp_path / "new").exists()
+
+
+def test_credentials_are_in_a_backup_only_if_that_is_asked_for(data: Path, tmp_path: Path) -> None:
+    secret = put_users(data / "store")
+    made = invoke("backup", tmp_path / "without", "--data-dir", data)
+    assert made.error == "not backed up: the credentials of 1 users (--with-credentials)\n"
+    asked = invoke("backup", tmp_path / "with", "--data-dir", data, "--with-credentials")
+    assert asked.error == ""
+    found = {name: read_bytes(tmp_path / name) for name in ("with", "without")}
+    assert (secret in found["with"], secret in found["without"]) == (True, False)
+    assert (b"alice" in found["with"], b"alice" in found["without"]) == (True, False)
+    for name, said in (("with", ""), ("without", "not restored, the backup was made without")):
+        folder = tmp_path / f"restored-{name}"
+        restored = invoke("restore", tmp_path / name, "--data-dir", folder)
+        assert restored.exit_code == 0
+        assert restored.error.startswith(said)
+        assert len(restored.error.splitlines()) == bool(said)
+        assert invoke("verify", folder).exit_code == 0
+    assert read_side(tmp_path / "restored-with") == read_side(data)
+    kept = [pair for pair in read_side(data) if not pair[0].startswith(CREDENTIAL_KINDS)]
+    assert read_side(tmp_path / "restored-without") == kept
+    assert len(kept) == 1
+
+
+def put_users(folder: Path) -> bytes:
+    """Side records with one user, whose credential was changed; returns its stored key."""
+    random = Random(5)
+    former, secret = random.randbytes(32), random.randbytes(32)
+    key = ScramCredentialKey("alice", ScramMechanism.SHA_256)
+    configs = GroupConfigsSideValue((("consumer.session.timeout.ms", "50000"),))
+    store = open_store(folder, partitions=1)
+    for record in (
+        SideRecord(FakeSaltSecretKey(), FakeSaltSecretValue(bytes(32))),
+        SideRecord(key, ScramCredential(b"salt", 4_096, former, former)),
+        SideRecord(GroupConfigsSideKey(GroupId("g")), configs),
+        SideRecord(key, ScramCredential(b"salt", 4_096, secret, secret)),
+    ):
+        store.write([], [encode_side(record)])
+    store.sync()
+    store.close()
+    return secret
+
+
+def read_side(data: Path) -> list[tuple[bytes, bytes]]:
+    reader = open_store_reader(data / "store")
+    try:
+        return list(reader.side())
+    finally:
+        reader.close()
+
+
+def read_bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_credentials_are_exported_only_if_that_is_asked_for(data: Path, tmp_path: Path) -> None:
+    secret = put_users(data / "store").hex().encode()
+    export = ("export", "--data-dir", data)
+    check_refused(
+        ExitCode.USAGE, "needs --with-side", *export, tmp_path / "x", "--with-credentials"
+    )
+    for name, options, left_out in (
+        ("plain", (), ["SCRAM credentials", "group configs"]),
+        ("side", ("--with-side",), ["SCRAM credentials"]),
+        ("all", ("--with-side", "--with-credentials"), []),
+    ):
+        made = invoke(*export, tmp_path / name, *options, "-o", "json")
+        assert json.loads(made.out)["left_out"] == left_out
+        said = "not exported: 1 SCRAM credentials (--with-credentials)" in made.error
+        assert said == ("SCRAM credentials" in left_out)
+        assert (secret in read_bytes(tmp_path / name)) == (name == "all")
+        new = tmp_path / f"new-{name}"
+        assert invoke("import", tmp_path / name, "--data-dir", new, "-q").exit_code == 0
+        found = [pair for pair in read_side(new) if pair[0].startswith(CREDENTIAL_KINDS)]
+        assert len(found) == (2 if name == "all" else 0)
+
+
+def test_credentials_of_a_newer_version_are_not_restored_or_imported(
+    data: Path, tmp_path: Path
+) -> None:
+    store = open_store(data / "store", partitions=1)
+    newer = side_pb2.ScramCredential(version=2).SerializeToString()
+    store.write([], [(b"\x0c\x01alice", newer)])
+    store.sync()
+    store.close()
+    assert "version 2" in invoke("verify", data).error
+    options = ("--with-side", "--with-credentials", "-q")
+    assert invoke("export", tmp_path / "e", "--data-dir", data, *options).exit_code == 0
+    new = ("--data-dir", tmp_path / "new")
+    check_refused(ExitCode.PRECONDITION, "use a newer version", "import", tmp_path / "e", *new)

@@ -26,6 +26,8 @@ from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, To
 from model.log.side_records import (
     AclSideKey,
     AclSideValue,
+    FakeSaltSecretKey,
+    FakeSaltSecretValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     ImportGraceKey,
@@ -36,6 +38,7 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    ScramCredentialKey,
     ShardSideKey,
     SideKey,
     SideRecord,
@@ -45,8 +48,12 @@ from model.log.side_records import (
     TopicSideKey,
     TopicSideValue,
 )
+from model.scram import ScramCredential, ScramMechanism
+from storage import side_pb2
 from storage.codec.errors import CodecError
+from storage.log_store import FormatTooNew
 from storage.side_codec import (
+    CREDENTIAL_KINDS,
     SHARD_KINDS,
     TOPIC_KIND,
     decode_side,
@@ -107,6 +114,14 @@ RECORDS = [
         ),
         AclSideValue(),
     ),
+    SideRecord(
+        ScramCredentialKey("\u00fc", ScramMechanism.SHA_512),
+        ScramCredential(b"salt", 8_192, b"stored", b"server"),
+    ),
+    SideRecord(
+        ScramCredentialKey("a", ScramMechanism.SHA_256), ScramCredential(b"", 4_096, b"s", b"t")
+    ),
+    SideRecord(FakeSaltSecretKey(), FakeSaltSecretValue(bytes(range(32)))),
 ]
 
 
@@ -166,6 +181,12 @@ def test_the_bytes_do_not_change() -> None:
         ("0900000000000000000000000067", "08ffff011000"),
         ("03" + ID.hex(), "0a017410011a0a00ffffffffffffffff7f"),
         ("0a030403020000000300000006" + "67c3bc" + b"User:a*".hex(), ""),
+        (
+            "0c02c3bc",
+            "0801120473616c7418804022067374" + "6f7265642a06736572766572",
+        ),
+        ("0c0161", "08011880202201732a0174"),
+        ("0d", "08011220" + bytes(range(32)).hex()),
     ]
 
 
@@ -195,6 +216,13 @@ def test_topics_are_found_by_their_kind() -> None:
         (b"\x07" + bytes(4) + b"\x00\x00\x00\x02gm", b""),
         (b"\x08" + bytes(4) + b"\xff\xff\xff\xffgm", b""),
         (b"\x08" + bytes(4) + b"\x00\x00\x00\x01g", b""),
+        (b"\x0c\x01", b"\x08\x01"),
+        (b"\x0c\x01\xff", b"\x08\x01"),
+        (b"\x0c\x01a", b""),
+        (b"\x0c\x01a", b"\xff"),
+        (b"\x0d", b"\x08\x01\x12\x01x"),
+        (b"\x0dx", b"\x08\x01"),
+        (b"\x0c", b"\x08\x01"),
     ],
 )
 def test_what_cannot_be_read(key: bytes, value: bytes) -> None:
@@ -206,3 +234,23 @@ def test_what_cannot_be_read(key: bytes, value: bytes) -> None:
 def test_what_does_not_fit(value: Any) -> None:
     with pytest.raises(CodecError):
         encode_side_value(value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"\x0c\x01a", side_pb2.ScramCredential(version=2).SerializeToString()),
+        (b"\x0d", side_pb2.FakeSaltSecret(version=2).SerializeToString()),
+        (b"\x0c\x03a", b""),
+    ],
+)
+def test_credentials_of_a_newer_version_are_told_from_damage(key: bytes, value: bytes) -> None:
+    with pytest.raises(FormatTooNew, match="this version reads up to 1: use a newer version"):
+        decode_side(key, value)
+
+
+def test_no_text_of_a_record_has_a_secret() -> None:
+    for record in RECORDS:
+        if encode_side_key(record.key).startswith(CREDENTIAL_KINDS):
+            shown = f"{record!r} {record}"
+            assert not any(secret in shown for secret in ("salt", "stored", "server", "\\x00"))
