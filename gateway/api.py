@@ -41,6 +41,7 @@ from coordinator.runtime.loop.slices import Slices, Steps
 from gateway.making import Making
 from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
 from gateway.pending import Pending, Waiting
+from gateway.sasl.exchange import SaslExchange
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock
@@ -189,12 +190,13 @@ class Repeats(Protocol):
 class ClientConnection(Protocol):
     """The connection that a request arrived on, as its context sees it.
 
-    ``repeats`` is keyed by API key.
+    ``repeats`` is keyed by API key. ``sasl`` is how it authenticates, ``None`` if it does not.
     """
 
     heartbeats: ConnectionHeartbeats
     making: Making
     repeats: dict[int, Repeats]
+    sasl: SaslExchange | None
 
     @property
     def unanswered(self) -> Collection[RequestContext | Pending]:
@@ -240,10 +242,8 @@ class ClientConnection(Protocol):
 class RequestContext(Waiting):
     """One request: its caller, its version, and the connection to answer on.
 
-    ``advertised`` is the (host, port) of this node to return to this client. ``caller`` holds the
-    principal, client id and host. ``raw`` is the request from the client id on; only APIs with
-    ``is_repeated`` get it. ``is_long``: the response is encoded in time slices, because the request
-    was long or its API is ``is_large``.
+    ``advertised`` is the (host, port) of this node to return to this client. ``raw`` is the request
+    from the client id on, for APIs with ``is_repeated``. ``is_long``: it is answered in slices.
     """
 
     __slots__ = (

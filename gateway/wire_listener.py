@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.sasl.sasl_listener import SaslListener
 from security.endpoints import Endpoint, SecurityProtocol
 from security.tls.server_contexts import TlsContexts
 
 
 @dataclass(frozen=True, slots=True)
 class WireListener:
-    """One address of the Kafka wire; ``tls`` has the keys, if its clients encrypt."""
+    """One address of the Kafka wire.
+
+    ``tls`` has the keys, if its clients encrypt; ``sasl`` says what its clients have to show before
+    they are served.
+    """
 
     endpoint: Endpoint
     tls: TlsContexts | None = None
+    sasl: SaslListener | None = None
 
 
 def make_plain_listener(host: str, port: int) -> WireListener:

@@ -16,11 +16,11 @@ from coordinator.runtime.loop.machine import compute_answers_max, read_memory_by
 from coordinator.runtime.loop.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.api_registry import APIS
-from gateway.connection.connection import Connection
 from gateway.connection.connection_turns import Turns
 from gateway.connection.hang_ups import find_hung_up
 from gateway.connection.listener import Listener, listen
 from gateway.connection.refusals import Refusals
+from gateway.connection.sasl_connection import make_connection
 from gateway.connection.shared import Shared
 from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
@@ -100,7 +100,7 @@ class KafkaServer:
     ) -> Callable[[], asyncio.BaseProtocol]:
         """What an accepted socket is served by."""
         if listener.tls is None:
-            return lambda: Connection(shared, listener)
+            return lambda: make_connection(shared, listener)
         clock, settings = shared.node.clock, self._settings
         handshakes = self._handshakes or Handshakes(
             clock, time.monotonic, settings.gateway_tls_handshakes_max

@@ -27,6 +27,12 @@ from tests.support.waiting import NotInTime, wait_until
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 90.0
 LISTENERS = ("kafka", "grpc", "http")
+GIVEN = {
+    "kafka": ("--listen.kafka", "--listeners"),
+    "grpc": ("--listen.grpc",),
+    "http": ("--listen.http",),
+}
+"""What says where a listener listens; without it, on a free port."""
 NOT_LISTENERS = ("pid", "version", "cluster_id")
 SMALL: Mapping[str, object] = {"log.reserve.bytes": 1 << 20}
 """Folders of tests are kept for a while, and there are many."""
@@ -126,7 +132,7 @@ class MusterServer:
         listen = [
             f"--listen.{name}={self._compute_address(name)}"
             for name in LISTENERS
-            if not any(argument.startswith(f"--listen.{name}") for argument in self.arguments)
+            if not any(argument.startswith(GIVEN[name]) for argument in self.arguments)
         ]
         command = [sys.executable, "-m", self.module, "serve", f"--data-dir={self.data_dir}"]
         if self.file_limit is not None:

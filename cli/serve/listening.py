@@ -8,10 +8,12 @@ from dataclasses import replace
 from cli.errors import CommandError, ExitCode
 from cli.serve.certificates import Certificates
 from cli.serve.listen_addresses import check_free_address, compute_listen_error
+from cli.serve.sasl import SaslSetup
 from cli.settings import Address, Resolved
 from cli.settings.listener_rules import compute_listener_plan
 from cli.settings.listener_tls import compute_tls_settings
 from gateway.wire_listener import WireListener
+from gateway.wire_server import KafkaServer
 from security.endpoints import Endpoint
 from security.tls.tls_settings import TlsFault
 
@@ -24,10 +26,15 @@ def compute_asked(endpoint: Endpoint) -> Address:
     return Address(endpoint.host, endpoint.port)
 
 
-def make_wire_listeners(resolved: Resolved, certificates: Certificates) -> Sequence[WireListener]:
-    """The listeners of the Kafka wire, in order, with their keys. Raises ``CommandError``."""
+def make_wire_listeners(
+    resolved: Resolved, certificates: Certificates, sasl: SaslSetup
+) -> Sequence[WireListener]:
+    """The listeners of the Kafka wire, in order, with their keys and with SASL.
+
+    Raises ``CommandError`` or ``SettingsError``.
+    """
     endpoints = compute_listener_plan(resolved.values).endpoints
-    return [_make_listener(resolved, endpoint, certificates) for endpoint in endpoints]
+    return [_make_listener(resolved, endpoint, certificates, sasl) for endpoint in endpoints]
 
 
 def check_addresses(resolved: Resolved, listeners: Sequence[WireListener]) -> None:
@@ -50,11 +57,11 @@ async def bind(name: str, asked: Address, listening: Awaitable[int]) -> int:
 
 
 def _make_listener(
-    resolved: Resolved, endpoint: Endpoint, certificates: Certificates
+    resolved: Resolved, endpoint: Endpoint, certificates: Certificates, sasl: SaslSetup
 ) -> WireListener:
     listener = WireListener(endpoint)
     if endpoint.protocol.uses_sasl:
-        listener = add_sasl(listener, resolved)
+        listener = replace(listener, sasl=sasl.make_sasl(endpoint))
     if endpoint.protocol.uses_tls:
         settings = compute_tls_settings(resolved.values, endpoint)
         try:
@@ -66,20 +73,14 @@ def _make_listener(
     return listener
 
 
-def add_sasl(listener: WireListener, resolved: Resolved) -> WireListener:
-    """The listener with what authenticates its clients by SASL. Raises ``CommandError``."""
-    endpoint = listener.endpoint
-    raise CommandError(
-        f"listen.kafka ({endpoint.name}): {endpoint.protocol.value} needs a mechanism in "
-        "sasl.enabled.mechanisms, and there is none",
-        ExitCode.USAGE,
-    )
+async def bind_all(server: KafkaServer, listeners: Sequence[WireListener]) -> Mapping[str, Address]:
+    """The bound addresses: the first listener as ``kafka``, the others by their names.
 
-
-def compute_bound(listeners: Sequence[WireListener], ports: Sequence[int]) -> Mapping[str, Address]:
-    """The bound addresses: the first listener as ``kafka``, the others by their names."""
+    Raises ``CommandError``.
+    """
     names = [KAFKA, *(listener.endpoint.name for listener in listeners[1:])]
-    return {
-        name: Address(listener.endpoint.host, port)
-        for name, listener, port in zip(names, listeners, ports, strict=True)
-    }
+    bound: dict[str, Address] = {}
+    for name, listener in zip(names, listeners, strict=True):
+        asked = compute_asked(listener.endpoint)
+        bound[name] = Address(asked.host, await bind(KAFKA, asked, server.listen(listener)))
+    return bound

@@ -60,6 +60,7 @@ class SnapshotCollector(Collector):
         yield from self._collect_server()
         yield from self._collect_groups()
         yield from self._collect_answers()
+        yield from self._collect_certificates()
         yield from self._collect_log()
 
     def _collect_server(self) -> Iterator[Metric]:
@@ -174,12 +175,14 @@ class SnapshotCollector(Collector):
             "reason",
             snapshot.kafka_refusals,
         )
+
+    def _collect_certificates(self) -> Iterator[Metric]:
         not_after = GaugeMetricFamily(
             "muster_tls_certificate_not_after_seconds",
             "When the certificate of a listener expires, in seconds since 1970.",
             labels=["listener"],
         )
-        for listener, seconds in sorted(snapshot.certificates_not_after.items()):
+        for listener, seconds in sorted(self._snapshot.certificates_not_after.items()):
             not_after.add_metric([listener], seconds)
         yield not_after
 

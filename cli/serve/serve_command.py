@@ -14,7 +14,8 @@ from cli.options import ConfigOption, resolve_settings
 from cli.topic_spec import TopicSpecError, merge_topics, parse_topic, read_topics_file
 
 SERVE_EPILOG = (
-    "Every setting is also a flag: --data-dir DIR, --listen.kafka HOST:PORT (127.0.0.1:9092), "
+    "Every setting is also a flag: --data-dir DIR, --listen.kafka HOST:PORT (127.0.0.1:9092) or "
+    "SSL://HOST:PORT,…, "
     "--listen.grpc HOST:PORT (127.0.0.1:50051), --listen.http HOST:PORT (127.0.0.1:8080), "
     "--advertised.kafka HOST:PORT, --allow-unauthenticated, "
     "--group.consumer.session.timeout.ms 45000, and so on: `muster config show` lists them."

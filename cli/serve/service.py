@@ -32,16 +32,10 @@ from cli.serve.descriptors import (
 )
 from cli.serve.disk_reserve import DiskSpace
 from cli.serve.http import HttpServer, HttpSettings
-from cli.serve.listening import (
-    KAFKA,
-    bind,
-    check_addresses,
-    compute_asked,
-    compute_bound,
-    make_wire_listeners,
-)
+from cli.serve.listening import bind, bind_all, check_addresses, make_wire_listeners
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
+from cli.serve.sasl import SaslSetup
 from cli.serve.snapshot import compute_snapshot
 from cli.serve.topics_asked import change_name, compute_topic_changes
 from cli.settings import Address, Resolved
@@ -64,7 +58,6 @@ from gateway.wire_server import KafkaServer
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from muster.assignors.registry import Assignors
-from security.scram_credentials import ScramCredentials
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
@@ -95,10 +88,10 @@ class Service:
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
         self._certificates = Certificates()
-        self._listeners = make_wire_listeners(resolved, self._certificates)
+        self._sasl = SaslSetup(resolved)
+        self._listeners = make_wire_listeners(resolved, self._certificates, self._sasl)
         self._authorizer = make_authorizer(resolved)
         self._audit: Audit = NO_AUDIT
-        self._scram_credentials = ScramCredentials()
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
@@ -132,7 +125,7 @@ class Service:
             self._coordinator_settings,
             free_bytes=self._disk_space.free_bytes,
             authorizer=self._authorizer,
-            scram_credentials=self._scram_credentials,
+            scram_credentials=self._sasl.credentials,
             assignors=self._load_assignors(),
             on_failure=end_process,
         )
@@ -283,11 +276,8 @@ class Service:
         self._http = HttpServer(
             self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
         )
-        ports = []
-        for listener in self._listeners:
-            asked = compute_asked(listener.endpoint)
-            ports.append(await bind(KAFKA, asked, self._kafka.listen(listener)))
-        self.addresses.update(compute_bound(self._listeners, ports))
+        await self._sasl.start(lambda: runtime.fake_salt_secret)
+        self.addresses.update(await bind_all(self._kafka, self._listeners))
         for name, start in (("grpc", self._grpc.start), ("http", self._http.start)):
             asked = self._resolved.address(f"listen.{name}")
             port = await bind(name, asked, start(asked.host, asked.port))
@@ -323,6 +313,7 @@ class Service:
         self._is_draining = True
         grace_s = self._resolved.integer("shutdown.timeout.ms") / 1000
         await self._certificates.stop()
+        self._sasl.stop()
         if self._grpc is not None:
             await self._grpc.set_serving(False)
         async with asyncio.TaskGroup() as stopping:

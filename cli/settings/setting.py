@@ -59,6 +59,7 @@ class Scope(Enum):
     TLS = "TLS"
     GRPC = "gRPC"
     SECURITY = "Access control"
+    SASL = "SASL on the Kafka listener"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
 from cli.settings.table_groups import GROUP_SETTINGS
 from cli.settings.table_listeners import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
+from cli.settings.table_sasl import SASL_SETTINGS
 from cli.settings.table_security import SECURITY_SETTINGS
 from cli.settings.table_tls import TLS_SETTINGS
 
@@ -250,6 +251,7 @@ _ALL = (
     *TLS_SETTINGS,
     *GRPC_SETTINGS,
     *SECURITY_SETTINGS,
+    *SASL_SETTINGS,
 )
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})

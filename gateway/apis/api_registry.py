@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from gateway.api import Api
 from gateway.apis.access import (
+    k17_sasl_handshake,
     k29_describe_acls,
     k30_create_acls,
     k31_delete_acls,
+    k36_sasl_authenticate,
     k50_describe_user_scram_credentials,
     k51_alter_user_scram_credentials,
 )
@@ -62,6 +64,7 @@ APIS: tuple[Api, ...] = (
     k14_sync_group.API,
     k15_describe_groups.API,
     k16_list_groups.API,
+    k17_sasl_handshake.API,
     k18_api_versions.API,
     k19_create_topics.API,
     k20_delete_topics.API,
@@ -72,6 +75,7 @@ APIS: tuple[Api, ...] = (
     k30_create_acls.API,
     k31_delete_acls.API,
     k32_describe_configs.API,
+    k36_sasl_authenticate.API,
     k37_create_partitions.API,
     k42_delete_groups.API,
     k44_incremental_alter_configs.API,

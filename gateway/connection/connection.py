@@ -32,6 +32,7 @@ from gateway.connection.first_looks import find_length_fault, find_other_protoco
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.connection.shared import Shared
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
+from gateway.sasl.exchange import SaslExchange
 from gateway.wire_listener import WireListener
 from model.caller import Caller
 from model.errors import ErrorCode
@@ -46,6 +47,8 @@ class Connection(Reading):
     """The asyncio protocol of one accepted connection."""
 
     # More than 15 attributes: every frame reads most of them, and another hop would cost.
+
+    sasl: SaslExchange | None = None
 
     def __init__(self, shared: Shared, listener: WireListener, identity: Identity = NOBODY) -> None:
         """``identity``: who its transport has shown the client to be."""

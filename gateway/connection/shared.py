@@ -12,6 +12,7 @@ from gateway.connection.held_bytes import HeldBytes
 from gateway.connection.idle import IdleConnections
 from gateway.connection.refusals import Refusals
 from gateway.headers import Routes
+from gateway.sasl.failure_delays import FailureDelays
 
 
 @dataclass(slots=True)
@@ -29,10 +30,12 @@ class Shared:
     audit: Audit = NO_AUDIT
     held: HeldBytes = field(init=False)
     idle: IdleConnections = field(init=False)
+    delays: FailureDelays = field(init=False)
     connections: set[Connected] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         settings = self.node.settings
+        self.delays = FailureDelays(self.node.clock)
         self.held = HeldBytes(
             self.connections, self.node.clock, settings.queued_max_request_bytes, self.answers_max
         )

@@ -11,8 +11,8 @@ import asyncio
 import ssl
 from typing import Any, Final
 
-from gateway.connection.connection import Connection
 from gateway.connection.peers import compute_java_host, describe_peer
+from gateway.connection.sasl_connection import make_connection
 from gateway.connection.shared import Shared
 from gateway.tls.decryptions import Decryptions
 from gateway.tls.handshakes import Handshakes
@@ -31,8 +31,6 @@ _MECHANISM: Final = "SSL"
 
 class Handshake(asyncio.Protocol):
     """The asyncio protocol of an accepted socket until TLS is agreed on."""
-
-    # More than 15 attributes: it is a connection, and a stream, and the state of both.
 
     def __init__(
         self,
@@ -143,7 +141,7 @@ class Handshake(asyncio.Protocol):
             self._shared.node.clock,
             self._decryptions,
         )
-        connection = Connection(self._shared, self._listener, identity)
+        connection = make_connection(self._shared, self._listener, identity)
         transport.begin(connection, self._incoming.read())
 
     def _compute_identity(self, channel: ssl.SSLObject) -> Identity:

@@ -1,0 +1,1 @@
+"""Security as clients meet it: real servers, and clients that have to show who they are."""

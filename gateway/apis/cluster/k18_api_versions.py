@@ -34,6 +34,8 @@ def handle(context: RequestContext, request: Any) -> None:
     if name is not None and not (_is_software(name) and _is_software(software)):
         context.reply(_make(context, ErrorCode.INVALID_REQUEST, ()))
         return
+    if context.client.sasl is not None:
+        context.client.sasl.note_greeting()
     context.reply(_make(context, ErrorCode.NONE, _served(context.node.apis)))
 
 

@@ -12,9 +12,9 @@ from coordinator.runtime.loop.machine import compute_answers_max
 from coordinator.runtime.loop.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.api_registry import APIS
-from gateway.connection.connection import Connection
 from gateway.connection.connection_turns import Turns
 from gateway.connection.refusals import Refusals
+from gateway.connection.sasl_connection import make_connection
 from gateway.connection.shared import Shared
 from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
@@ -124,7 +124,7 @@ class Door:
     def __init__(self, gateway: Gateway, listener: WireListener = PLAIN) -> None:
         self.gateway = gateway
         self.transport = FakeTransport()
-        self.connection = Connection(gateway.shared, listener)
+        self.connection = make_connection(gateway.shared, listener)
         self.connection.connection_made(self.transport)
         self._read = 0
 

@@ -78,7 +78,7 @@ def test_a_server_properties_of_kafka_is_accepted_with_warnings(tmp_path: Path) 
 # comment
 process.roles=broker,controller
 listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://:9093
-listener.name.plaintext.sasl.enabled.mechanisms=PLAIN
+listener.name.plaintext.sasl.login.class=org.example.Login
 num.network.threads=3
 log.dirs=/tmp/kraft-combined-logs
 zookeeper.connect=localhost:2181
@@ -93,8 +93,8 @@ group.consumer.session.timeout.ms=\\
     assert resolved.values["offsets.topic.num.partitions"] == 10
     assert resolved.values[SESSION] == 50000
     assert resolved.warnings == (
-        "these Kafka settings have no effect: listener.name.plaintext.sasl.enabled."
-        "mechanisms, log.dirs, num.network.threads, process.roles, zookeeper.connect",
+        "these Kafka settings have no effect: listener.name.plaintext.sasl.login.class, "
+        "log.dirs, num.network.threads, process.roles, zookeeper.connect",
         "the listener CONTROLLER of listeners is left out: a coordinator has no controllers",
     )
 

@@ -1,0 +1,148 @@
+"""Makes SASL for each listener from the settings, and keeps the keys of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cli.errors import CommandError, ExitCode
+from cli.serve.jwks_keys import JwksKeys
+from cli.settings import Resolved, SettingsError, Value
+from cli.settings.listener_tls import PREFIX, compute_prefix_name, get_of_listener
+from gateway.sasl.sasl_listener import SaslListener
+from model.scram import ScramMechanism
+from model.secret import Secret
+from security.endpoints import Endpoint
+from security.sasl.bearer_tokens import BearerRules, BearerVerifier
+from security.sasl.conversation import Mechanism
+from security.sasl.jaas import parse_plain_users
+from security.sasl.oauthbearer import OAUTHBEARER, OauthBearer
+from security.sasl.plain import PLAIN, Plain
+from security.sasl.scram import Scram
+from security.scram_credentials import ScramCredentials
+
+
+class SaslSetup:
+    """SASL of a server's listeners."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self._resolved = resolved
+        self._keys: dict[str, JwksKeys] = {}
+        self._find_secret: Callable[[], bytes] | None = None
+        self.credentials = ScramCredentials()
+        """Those of SCRAM users, which the coordinator fills."""
+
+    async def start(self, find_secret: Callable[[], bytes]) -> None:
+        """Read the keys of tokens. Raises ``CommandError`` if a file of them cannot be used.
+
+        ``find_secret``: what the salts of unknown users are derived from.
+        """
+        self._find_secret = find_secret
+        for keys in self._keys.values():
+            try:
+                await keys.start()
+            except ValueError as error:
+                line = f"sasl.oauthbearer.jwks.endpoint.url: {error}"
+                raise CommandError(line, ExitCode.USAGE) from error
+
+    def stop(self) -> None:
+        """Read no more keys."""
+        for keys in self._keys.values():
+            keys.stop()
+
+    def make_sasl(self, endpoint: Endpoint) -> SaslListener:
+        """What the clients of this listener have to show. Raises ``SettingsError``."""
+        name, resolved = endpoint.name, self._resolved
+        enabled = self._texts(name, "sasl.enabled.mechanisms")
+        if not enabled:
+            raise SettingsError(
+                [
+                    f"the listener {name} uses SASL, and no mechanism is enabled: set "
+                    "sasl.enabled.mechanisms=SCRAM-SHA-256"
+                ]
+            )
+        reauth = {each: self._number(name, "connections.max.reauth.ms", each) for each in enabled}
+        return SaslListener(
+            {each: self._make_mechanism(name, each) for each in enabled},
+            max_receive_size=self._number(name, "sasl.server.max.receive.size"),
+            reauth_ms=reauth,
+            timeout_ms=resolved.integer("gateway.authentication.timeout.ms"),
+            failure_delay_ms=resolved.integer("connection.failed.authentication.delay.ms"),
+            keys=self._find_keys(name) if OAUTHBEARER in enabled else None,
+        )
+
+    def make_bearer_verifier(self, listener: str) -> BearerVerifier:
+        """Checks the tokens of this listener's clients. Raises ``SettingsError``."""
+        prefix = "sasl.oauthbearer."
+        issuer, sub, scope = (
+            self._get(listener, prefix + each, OAUTHBEARER)
+            for each in ("expected.issuer", "sub.claim.name", "scope.claim.name")
+        )
+        keys = self._find_keys(listener)
+        rules = BearerRules(
+            None if issuer is None else str(issuer),
+            self._texts(listener, prefix + "expected.audience", OAUTHBEARER),
+            self._number(listener, prefix + "clock.skew.seconds", OAUTHBEARER),
+            str(sub),
+            str(scope),
+        )
+        return BearerVerifier(lambda: keys.keys, rules)
+
+    def _make_mechanism(self, listener: str, mechanism: str) -> Mechanism:
+        match mechanism:
+            case "PLAIN":
+                return self._make_plain(listener)
+            case "OAUTHBEARER":
+                return OauthBearer(self.make_bearer_verifier(listener))
+            case _:
+                return Scram(ScramMechanism(mechanism), self.credentials, self._salt_secret)
+
+    def _salt_secret(self) -> bytes:
+        assert self._find_secret is not None, "nobody is served before the start"
+        return self._find_secret()
+
+    def _make_plain(self, listener: str) -> Plain:
+        text = self._get(listener, "sasl.jaas.config", PLAIN)
+        name = f"listener.name.{listener.lower()}.plain.sasl.jaas.config"
+        if not isinstance(text, Secret):
+            raise SettingsError([f"PLAIN is enabled and has no users: set {name}"])
+        try:
+            return Plain(parse_plain_users(text.reveal()))
+        except ValueError as error:
+            raise SettingsError([f"{name}: {error}"]) from error
+
+    def _find_keys(self, listener: str) -> JwksKeys:
+        """The keys that this listener's tokens are signed with, which listeners may share."""
+        name = "sasl.oauthbearer.jwks.endpoint.url"
+        url = self._get(listener, name, OAUTHBEARER)
+        if not isinstance(url, str):
+            raise SettingsError([f"OAUTHBEARER is enabled and has no keys: set {name}=file:/PATH"])
+        if url not in self._keys:
+            prefix = "sasl.oauthbearer.jwks.endpoint."
+            times = (
+                self._number(listener, prefix + each, OAUTHBEARER)
+                for each in ("refresh.ms", "retry.backoff.ms", "retry.backoff.max.ms")
+            )
+            try:
+                self._keys[url] = JwksKeys(url, *times)
+            except ValueError as error:
+                raise SettingsError([f"{name}: {error}"]) from error
+        return self._keys[url]
+
+    def _get(self, listener: str, name: str, mechanism: str | None = None) -> Value:
+        """The value for a mechanism at a listener, else for the listener, else for all."""
+        values = self._resolved.values
+        if mechanism is not None:
+            own = f"{PREFIX}{compute_prefix_name(f'{listener}.{mechanism}')}.{name}"
+            if own in values:
+                return values[own]
+        return get_of_listener(values, listener, name)
+
+    def _texts(self, listener: str, name: str, mechanism: str | None = None) -> tuple[str, ...]:
+        value = self._get(listener, name, mechanism)
+        assert value is None or isinstance(value, tuple), name
+        return tuple(str(each) for each in value or ())
+
+    def _number(self, listener: str, name: str, mechanism: str | None = None) -> int:
+        value = self._get(listener, name, mechanism)
+        assert isinstance(value, int), name
+        return value

@@ -1,0 +1,1 @@
+"""The mechanisms of SASL, and who tokens and passwords show a client to be."""
