@@ -1,4 +1,4 @@
-"""The bit field of the caller's authorized operations (KIP-430), for describe responses."""
+"""Rights that are looked at where nothing is refused: filters, and KIP-430's bit field."""
 
 from __future__ import annotations
 
@@ -41,6 +41,16 @@ _OPERATIONS: Final = {
 }
 
 
+def may_see(
+    context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+) -> bool:
+    """As ``RequestContext.authorized``, but a denial is no refusal: what is denied is left out."""
+    node = context.node
+    return node.allows_all or node.authorizer.may_see(
+        context.caller, operation, resource_type, name
+    )
+
+
 def compute_authorized_operations(
     context: RequestContext, resource_type: ResourceType, name: str, is_requested: bool
 ) -> int:
@@ -50,5 +60,5 @@ def compute_authorized_operations(
     return sum(
         1 << OPERATION_CODES[operation]
         for operation in _OPERATIONS[resource_type]
-        if context.authorized(operation, resource_type, name)
+        if may_see(context, operation, resource_type, name)
     )

@@ -53,7 +53,7 @@ def show(
 ) -> None:
     """Print every setting as `muster serve` would resolve it with the same flags."""
     resolved = resolve_settings(context.args, config)
-    for warning in resolved.warnings:
+    for warning in (*resolved.warnings, *resolved.exposed):
         print_note(f"muster: {warning}")
     columns, rows, items = ["NAME", "VALUE"], [], []
     if origin:

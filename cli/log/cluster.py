@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cli.errors import CommandError, ExitCode
-from cli.settings.properties import PropertiesError, parse_properties
+from cli.settings.config_providers import ProviderError, read_client_properties_file
+from cli.settings.masking import hide, looks_secret
 from cli.topic_spec import Racks
 from model.ids import GroupId, LogPartition, TopicId, TopicName, compute_log_partition
 from model.log.side_records import TopicSideValue
@@ -77,9 +78,9 @@ class Cluster:
         try:
             self._admin = kafka_admin.AdminClient(self._settings)
         except (kafka.KafkaException, ValueError, TypeError) as error:
-            raise CommandError(
-                f"{config or bootstrap}: {_describe(error)}", ExitCode.USAGE
-            ) from error
+            secrets = [str(value) for name, value in self._settings.items() if looks_secret(name)]
+            reason = hide(_describe(error), secrets)
+            raise CommandError(f"{config or bootstrap}: {reason}", ExitCode.USAGE) from error
 
     def read_offsets(self, group_id: GroupId, *, include_undecided: bool) -> ClusterOffsets:
         """Read the committed offsets of a group from the partition it hashes to."""
@@ -357,7 +358,6 @@ def _read_config(config: Path | None) -> Mapping[str, str]:
     if config is None:
         return {}
     try:
-        found = parse_properties(config.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, PropertiesError) as error:
+        return read_client_properties_file(config)
+    except (OSError, ProviderError) as error:
         raise CommandError(f"{config} cannot be read: {error}", ExitCode.USAGE) from error
-    return {each.key: each.value for each in found}

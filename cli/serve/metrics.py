@@ -61,6 +61,7 @@ class SnapshotCollector(Collector):
         yield from self._collect_groups()
         yield from self._collect_answers()
         yield from self._collect_certificates()
+        yield from self._collect_audit()
         yield from self._collect_log()
 
     def _collect_server(self) -> Iterator[Metric]:
@@ -185,6 +186,20 @@ class SnapshotCollector(Collector):
         for listener, seconds in sorted(self._snapshot.certificates_not_after.items()):
             not_after.add_metric([listener], seconds)
         yield not_after
+
+    def _collect_audit(self) -> Iterator[Metric]:
+        yield _labelled(
+            "muster_audit_lines",
+            "Lines written to the audit log.",
+            "kind",
+            self._snapshot.audit_lines,
+        )
+        yield _labelled(
+            "muster_audit_lines_left_out",
+            "Lines left out of the audit log: too many a second, or they could not be written.",
+            "kind",
+            self._snapshot.audit_left_out,
+        )
 
     def _collect_log(self) -> Iterator[Metric]:
         counters = self._snapshot.counters

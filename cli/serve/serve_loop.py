@@ -38,6 +38,8 @@ def run_serve(resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: b
     configure_logging(resolved.text("log.format"), resolved.text("log.level"))
     for warning in resolved.warnings:
         log.warning("settings_without_effect", cause=warning)
+    for line in resolved.exposed:
+        log.warning("secrets_exposed", cause=line)
     try:
         service = Service(resolved, specs, names_topics=names_topics)
     except SettingsError as error:

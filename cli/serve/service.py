@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import structlog
 from prometheus_client.exposition import choose_encoder
@@ -19,6 +17,7 @@ from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
 from cli.serve.access import make_authorizer
 from cli.serve.allocator import FreeMemory
+from cli.serve.audit.audit_log import make_audit_log
 from cli.serve.certificates import Certificates
 from cli.serve.collector import GarbageCollector
 from cli.serve.descriptors import (
@@ -35,6 +34,7 @@ from cli.serve.http import HttpServer, HttpSettings
 from cli.serve.listening import bind, bind_all, check_addresses, make_wire_listeners
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
+from cli.serve.process_failure import end_process
 from cli.serve.sasl import SaslSetup
 from cli.serve.snapshot import compute_snapshot
 from cli.serve.topics_asked import change_name, compute_topic_changes
@@ -44,7 +44,6 @@ from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.audit import NO_AUDIT, Audit
-from coordinator.runtime.commit.process_end import HalfApplied, exit_process
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from coordinator.runtime.retention.backups import StoreBackups
 from coordinator.runtime.runtime import Runtime
@@ -90,8 +89,9 @@ class Service:
         self._certificates = Certificates()
         self._sasl = SaslSetup(resolved)
         self._listeners = make_wire_listeners(resolved, self._certificates, self._sasl)
-        self._authorizer = make_authorizer(resolved)
-        self._audit: Audit = NO_AUDIT
+        self._audit_log = make_audit_log(resolved)
+        self._audit: Audit = self._audit_log or NO_AUDIT
+        self._authorizer = make_authorizer(resolved, self._audit)
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
@@ -119,12 +119,15 @@ class Service:
         self.folder.prepare()
         self._disk_space = await asyncio.to_thread(self._prepare_disk)
         self._store = self._open_store()
+        if self._audit_log is not None:
+            self._audit_log.start()
         self.folder.remove_endpoints()
         self._runtime = Runtime(
             self._store,
             self._coordinator_settings,
             free_bytes=self._disk_space.free_bytes,
             authorizer=self._authorizer,
+            audit=self._audit,
             scram_credentials=self._sasl.credentials,
             assignors=self._load_assignors(),
             on_failure=end_process,
@@ -270,8 +273,9 @@ class Service:
         )
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()
+        settings, audit = self._grpc_settings, self._audit
         self._grpc = GrpcServer(
-            runtime, authorizer, self._grpc_settings, self._history, self._backups
+            runtime, authorizer, settings, self._history, self._backups, audit=audit
         )
         self._http = HttpServer(
             self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
@@ -287,8 +291,10 @@ class Service:
         self._certificates.start()
 
     def reload(self) -> None:
-        """Read keys and certificates again."""
+        """Read keys and certificates again; begin a log anew that was moved away."""
         self._certificates.reload()
+        if self._audit_log is not None:
+            self._audit_log.reopen()
 
     def _make_backups(self) -> StoreBackups | None:
         if not isinstance(self._store, RocksLogStore):
@@ -337,14 +343,12 @@ class Service:
         self._free_memory.stop()
         if self._http is not None:
             await self._http.stop()
+        if self._audit_log is not None:
+            await asyncio.to_thread(self._audit_log.close)
 
-    # ------------------------------------------------------------------------------- monitoring
     def is_ready(self) -> bool:
         """Whether the server serves commands and is not stopping."""
         return not self._is_draining and self._runtime is not None and self._runtime.ready()
-
-    def _compute_free_bytes(self) -> int:
-        return shutil.disk_usage(self.folder.path).free
 
     async def _compute_metrics(self, accept: str) -> tuple[str, bytes]:
         assert self._runtime is not None
@@ -357,6 +361,7 @@ class Service:
             loop_lag=self._lag.histogram,
             collections=self._garbage.pauses,
             kafka=self._kafka,
+            audit=self._audit_log,
             certificates_not_after=self._certificates.compute_not_after(),
             is_ready=self.is_ready(),
         )
@@ -370,21 +375,9 @@ class Service:
                     "store": compute_folder_bytes(self.folder.store),
                     "topics": compute_folder_bytes(self.folder.topics),
                 },
-                free_bytes=self._compute_free_bytes(),
+                free_bytes=shutil.disk_usage(self.folder.path).free,
             )
             encode, content_type = choose_encoder(accept)
             return content_type, encode(make_registry(collector))
 
         return await asyncio.to_thread(render)
-
-
-def end_process(failure: BaseException) -> NoReturn:
-    """End the server; the last line on stderr says why."""
-    exit_process(failure, _tell_end)
-
-
-def _tell_end(failure: BaseException) -> None:
-    line = f"cannot write the log: {failure}"
-    if isinstance(failure, HalfApplied):
-        line = f"a bug stopped a command after its first change: {failure.__cause__!r}"
-    print(f"muster: {' '.join(line.split())}", file=sys.stderr, flush=True)

@@ -57,6 +57,8 @@ class Snapshot:
     assignor_seconds: HistogramFigures
     loop_lag_seconds: HistogramFigures
     collection_seconds: HistogramFigures
+    audit_lines: Mapping[str, int]
+    audit_left_out: Mapping[str, int]
 
 
 _PLAIN_COUNTERS = (
@@ -92,6 +94,15 @@ class KafkaFigures(Protocol):
     def refusals(self) -> dict[str, int]: ...
 
 
+class AuditFigures(Protocol):
+    """The audit log's figures: lines by kind, and those that were left out."""
+
+    @property
+    def lines(self) -> Mapping[str, int]: ...
+
+    def left_out(self) -> Mapping[str, int]: ...
+
+
 def compute_snapshot(
     shards: Iterable[Shard],
     image: TopicImage,
@@ -102,6 +113,7 @@ def compute_snapshot(
     kafka: KafkaFigures,
     certificates_not_after: Mapping[str, float],
     is_ready: bool,
+    audit: AuditFigures | None = None,
 ) -> Snapshot:
     """Copy what the metrics need; called on the event loop."""
     figures: list[GroupFigures] = []
@@ -134,6 +146,8 @@ def compute_snapshot(
         assignor_seconds=_copy(stats.assignor_seconds),
         loop_lag_seconds=_copy(loop_lag),
         collection_seconds=_copy(collections),
+        audit_lines={} if audit is None else dict(audit.lines),
+        audit_left_out={} if audit is None else audit.left_out(),
     )
 
 

@@ -94,5 +94,6 @@ def _unescape(text: str, line: int) -> str:
 
 def _unescape_code(digits: str, line: int) -> str:
     if len(digits) != 4 or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
-        raise PropertiesError(f"line {line}: \\u{digits} is not followed by four hex digits")
+        # Not the text: it may be a part of a password.
+        raise PropertiesError(f"line {line}: \\u is not followed by four hex digits")
     return chr(int(digits, 16))

@@ -224,7 +224,8 @@ def parse_address(raw: object) -> Address | None:
 def _parse_password(raw: object) -> Secret | None:
     if not isinstance(raw, str):
         raise ValueError("its value is not a string")
-    return Secret(raw) if raw else None
+    text = raw.strip()  # As Kafka does.
+    return Secret(text) if text else None
 
 
 def _show(raw: object) -> str:

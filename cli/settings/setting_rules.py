@@ -34,7 +34,7 @@ def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> di
     """Adjust settings that nobody has ``chosen``, so that a timeout can be set on its own.
 
     Bounds move to include a chosen value; the heartbeat interval is reduced to a third of a chosen
-    session timeout. Kafka's names of listeners decide where ours do not.
+    session timeout. What is refused is logged. Kafka's names of listeners decide where ours do not.
     """
     found = dict(values)
     for own, kafkas in OWN_AND_KAFKAS:
@@ -48,6 +48,9 @@ def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> di
         for bound, compute in ((lower, min), (upper, max)):
             if bound not in chosen:
                 found[bound] = compute(_number(found, bound), value)
+    if "audit.log" not in chosen and values["authorizer.class.name"] is not None:
+        # As Kafka logs refusals unless it is told not to.
+        found["audit.log"] = "stdout"
     return {name: value for name, value in found.items() if value != values[name]}
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from cli.settings.config_providers import (
+    ConfigProviders,
+    ProviderError,
+    is_exposed,
+    is_provider_name,
+)
 from cli.settings.listener_rules import compute_listener_plan
+from cli.settings.masking import hide, looks_secret
 from cli.settings.properties import PropertiesError, parse_properties
 from cli.settings.setting import Address, Kind, SettingsError, Value, compute_variable, parse_value
 from cli.settings.setting_rules import check_rules, compute_followers
@@ -16,7 +23,8 @@ from cli.settings.table import SETTINGS, compute_suggestion, find_setting, has_n
 
 _PREFIX = "MUSTER_"
 _NOT_SETTINGS = frozenset(
-    compute_variable(name) for name in ("config", "server", "timeout", "require.peers")
+    compute_variable(name)
+    for name in ("config", "server", "timeout", "require.peers", "sasl.password")
 )
 """Environment variables of Muster that are not server settings."""
 
@@ -40,18 +48,22 @@ class Assignment(NamedTuple):
     name: str
     raw: object
     origin: Origin
+    is_provided: bool = False
+    """Whether a config provider has the value, which may then be a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """The value of every setting and its origin; a listener's own setting is there if it is set.
 
-    ``warnings`` are lines for users: settings that were accepted but have no effect.
+    ``warnings`` are lines for users: settings that were accepted but have no effect. ``exposed``
+    are lines about files with secrets that everybody may read.
     """
 
     values: Mapping[str, Value]
     origins: Mapping[str, Origin]
     warnings: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
 
     def integer(self, name: str) -> int:
         """The value of an integer setting."""
@@ -80,9 +92,12 @@ def resolve(
     """Resolve all settings from these sources. Raises ``SettingsError`` with every mistake."""
     mistakes: list[str] = []
     idle: list[str] = []
+    provided: list[str] = []
+    exposed: dict[Path, None] = {}
     values = {name: setting.default for name, setting in SETTINGS.items()}
     origins = dict.fromkeys(SETTINGS, Origin("default"))
-    for name, raw, origin in _all_assignments(flags, environment or {}, file):
+    assignments = _all_assignments(flags, environment or {}, file, exposed)
+    for name, raw, origin, is_provided in assignments:
         setting = find_setting(name)
         if setting is None:
             if has_no_meaning_here(name):
@@ -90,12 +105,21 @@ def resolve(
             else:
                 mistakes.append(_describe_unknown(name, origin))
             continue
+        if isinstance(raw, ProviderError):
+            mistakes.append(f"{name} ({origin}): {raw}")
+            continue
+        if is_provided and isinstance(raw, str):
+            provided.append(raw)
         try:
             values[setting.name] = parse_value(setting, raw)
         except ValueError as error:
-            mistakes.append(f"{name} ({origin}): {error}")
+            reason = f"is not a valid {setting.kind.value}" if is_provided else error
+            mistakes.append(f"{name} ({origin}): {reason}")
             continue
         origins[setting.name] = origin
+        is_secret = setting.kind is Kind.PASSWORD and values[setting.name] is not None
+        if is_secret and origin.source == "file" and not is_provided and file is not None:
+            exposed |= {file: None} if is_exposed(file) else {}
     if mistakes:
         raise SettingsError(mistakes)
     chosen = {name for name, origin in origins.items() if origin.source != "default"}
@@ -104,9 +128,9 @@ def resolve(
         origins[name] = Origin("default", "adjusted to the values that were set")
     broken = check_rules(values)
     if broken:
-        raise SettingsError(broken)
+        raise SettingsError([hide(line, provided) for line in broken])
     warnings = (*_compute_warnings(idle), *compute_listener_plan(values).warnings)
-    return Resolved(values, origins, warnings)
+    return Resolved(values, origins, warnings, _describe_exposed(exposed))
 
 
 def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
@@ -121,8 +145,10 @@ def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
         word = rest.pop(0)
         flag, equals, text = word.partition("=")
         if not flag.startswith("--") or len(flag) == 2:
-            raise SettingsError([f"unexpected argument: {word}"])
+            # Not its value: it may be that of a password.
+            raise SettingsError([f"unexpected argument: {flag}"])
         name = compute_name(flag.removeprefix("--"))
+        _check_no_secret(flag, name)
         raw: object = text
         if not equals:
             setting = find_setting(name)
@@ -138,18 +164,57 @@ def parse_flags(arguments: Sequence[str]) -> list[Assignment]:
     return found
 
 
+def _check_no_secret(flag: str, name: str) -> None:
+    """Raise ``SettingsError`` for a secret on the command line, whatever its value is."""
+    setting = find_setting(name)
+    is_secret = looks_secret(name) if setting is None else setting.kind is Kind.PASSWORD
+    if is_secret and (setting is not None or has_no_meaning_here(name)):
+        variable = compute_variable(name)
+        raise SettingsError(
+            [
+                f"{flag} is not taken on the command line, where `ps` shows it: use the file of "
+                f"--config, or the environment variable {variable}"
+            ]
+        )
+
+
 def compute_name(flag: str) -> str:
     """The setting that a flag names; dashes may stand for dots."""
     return flag if flag in SETTINGS else flag.replace("-", ".")
 
 
 def _all_assignments(
-    flags: Sequence[Assignment], environment: Mapping[str, str], file: Path | None
+    flags: Sequence[Assignment],
+    environment: Mapping[str, str],
+    file: Path | None,
+    exposed: dict[Path, None],
 ) -> Iterator[Assignment]:
     if file is not None:
-        yield from read_file(file)
+        yield from _read_provided(file, environment, exposed)
     yield from _read_environment(environment)
     yield from flags
+
+
+def _read_provided(
+    path: Path, environment: Mapping[str, str], exposed: dict[Path, None]
+) -> Iterator[Assignment]:
+    """The settings of a file, with the values of its config providers, or their errors."""
+    found = list(read_file(path))
+    try:
+        providers = ConfigProviders({each.name: each.raw for each in found}, environment)
+    except ProviderError as error:
+        raise SettingsError([f"{path}: {error}"]) from error
+    for each in found:
+        if is_provider_name(each.name):
+            continue
+        count = len(providers.values)
+        raw: object
+        try:
+            raw = providers.expand_all(each.raw)
+        except ProviderError as error:
+            raw = error
+        yield each._replace(raw=raw, is_provided=len(providers.values) > count)
+    exposed.update(dict.fromkeys(providers.exposed))
 
 
 def _read_environment(environment: Mapping[str, str]) -> Iterator[Assignment]:
@@ -213,6 +278,13 @@ def _describe_unknown(name: str, origin: Origin) -> str:
     close = compute_suggestion(name)
     hint = f"; did you mean {close}?" if close else "; `muster config show` lists all settings"
     return f"unknown setting {name} ({origin}){hint}"
+
+
+def _describe_exposed(exposed: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(
+        f"{path} has secrets, and every user of this machine may read it: chmod o-r {path}"
+        for path in exposed
+    )
 
 
 def _compute_warnings(idle: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cli.settings.setting import Kind, Scope, Setting
+from cli.settings.setting import LONG_MAX, Kind, Scope, Setting
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -36,6 +36,34 @@ SECURITY_SETTINGS = (
         Scope.SECURITY,
         "Allows everybody what no ACL of the resource is about.",
         is_kafka=True,
+    ),
+    Setting(
+        "audit.log",
+        Kind.STRING,
+        None,
+        Scope.SECURITY,
+        "Where the audit log is written: a file, or `stdout`. By default `stdout` if "
+        "`authorizer.class.name` is set, else nowhere; an empty value turns it off.",
+    ),
+    Setting(
+        "audit.log.max.bytes",
+        Kind.LONG,
+        100 * 1024 * 1024,
+        Scope.SECURITY,
+        "Size at which the file of the audit log is renamed to `.1` and a new one begun. The last "
+        "ten are kept.",
+        minimum=1024 * 1024,
+        maximum=LONG_MAX,
+    ),
+    Setting(
+        "audit.rate.max",
+        Kind.INT,
+        1_000,
+        Scope.SECURITY,
+        "The maximum number of lines a second in the audit log, for each kind of event. More are "
+        "counted, and one line says how many.",
+        minimum=1,
+        maximum=10_000,
     ),
 )
 

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
 
 from model.acls import Operation, ResourceType
 from model.caller import Caller
+
+State: TypeAlias = Mapping[str, object]
+"""What something is, for people: texts, numbers, lists and mappings of these; nothing secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was changed, by the right that it took; ``None`` before or after for what is not there.
+
+    ``kind`` is the name of the command.
+    """
+
+    kind: str
+    operation: Operation
+    resource_type: ResourceType
+    resource_name: str
+    before: State | None
+    after: State | None
 
 
 class Audit(Protocol):
@@ -20,14 +39,8 @@ class Audit(Protocol):
     def not_authenticated(self, host: str, listener: str, mechanism: str, reason: str) -> None:
         """A client failed to authenticate; ``reason`` has nothing that the client sent."""
 
-    def changed(
-        self,
-        caller: Caller,
-        change: str,
-        before: Mapping[str, object] | None,
-        after: Mapping[str, object] | None,
-    ) -> None:
-        """An administrator changed something: what it was before, and what it is now."""
+    def changed(self, caller: Caller, change: Change) -> None:
+        """An administrator changed something, and has the answer."""
 
 
 class NoAudit:
@@ -39,13 +52,7 @@ class NoAudit:
 
     def not_authenticated(self, host: str, listener: str, mechanism: str, reason: str) -> None: ...
 
-    def changed(
-        self,
-        caller: Caller,
-        change: str,
-        before: Mapping[str, object] | None,
-        after: Mapping[str, object] | None,
-    ) -> None: ...
+    def changed(self, caller: Caller, change: Change) -> None: ...
 
 
 NO_AUDIT: Final = NoAudit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from coordinator.runtime.audit import NO_AUDIT, Audit
 from model.acls import Operation, ResourceType
 from model.caller import Caller
 from security.acl_index import AclIndex, Decision, Request
@@ -22,7 +23,16 @@ class Authorizer(Protocol):
     def authorize(
         self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        """Whether ``caller`` may do ``operation`` on the resource."""
+        """Whether ``caller`` may do ``operation`` on the resource; a refusal is noted."""
+
+    def may_see(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        """The same, where a denial refuses nothing that the caller asked for.
+
+        So it is where lists leave out what the caller may not see, and where another right would
+        do as well.
+        """
 
 
 class AllowAll:
@@ -35,19 +45,27 @@ class AllowAll:
     ) -> bool:
         return True
 
+    may_see = authorize
+
 
 class AclAuthorizer:
     """Decides by the server's ACLs, as Kafka's ``StandardAuthorizer``.
 
     ``acls`` are those of the server: what replay changes there is in force with the next request.
+    ``audit`` is told each refusal.
     """
 
-    __slots__ = ("_allows_without_acl", "_decided", "_decided_at", "_super_users", "acls")
+    __slots__ = ("_allows_without_acl", "_audit", "_decided", "_decided_at", "_super_users", "acls")
 
     def __init__(
-        self, super_users: frozenset[str] = frozenset(), *, allows_without_acl: bool = False
+        self,
+        super_users: frozenset[str] = frozenset(),
+        *,
+        allows_without_acl: bool = False,
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self.acls = AclIndex()
+        self._audit = audit
         self._super_users = super_users
         self._allows_without_acl = allows_without_acl
         self._decided: dict[Request, bool] = {}
@@ -58,6 +76,14 @@ class AclAuthorizer:
         return self.acls.version
 
     def authorize(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        if self.may_see(caller, operation, resource_type, resource_name):
+            return True
+        self._audit.refused(caller, operation, resource_type, resource_name)
+        return False
+
+    def may_see(
         self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
         decided, version = self._decided, self.acls.version

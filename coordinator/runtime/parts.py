@@ -10,11 +10,13 @@ from coordinator.core.groups.topic_records import Catalogue
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Reply, ignore_answer
+from coordinator.runtime.audit import Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.clock import Scheduler, SteadyClock
 from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
+from coordinator.runtime.commands.changes import Changes
 from coordinator.runtime.commands.command_turns import Turns
 from coordinator.runtime.commands.commit_ticket import CommitContext
 from coordinator.runtime.commands.effects import Effects
@@ -61,6 +63,7 @@ class Surroundings:
     acls: AclIndex
     scram_credentials: ScramCredentials
     new_fake_salt_secret: bytes = field(repr=False)
+    audit: Audit
     assignors: Assignors
     stats: Stats
     liveness: Liveness
@@ -241,6 +244,7 @@ class Parts:
             self.apply,
             delete_offsets=lambda: self.background.delete_offsets_of_topics(),
         )
+        self.changes = Changes(self.context, self.catalogue, around.audit)
 
     def _make_background(self) -> Background:
         around = self._around

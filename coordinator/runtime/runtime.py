@@ -20,8 +20,10 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.command_table import COMMANDS, Route
 from coordinator.runtime.api import Reply, await_answer, ignore_answer
+from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
+from coordinator.runtime.commands.audited_commands import AUDITED
 from coordinator.runtime.commands.commit_ticket import CommitTicket, make_commit_ticket
 from coordinator.runtime.commit.process_end import exit_process
 from coordinator.runtime.loading.command_gate import Serving
@@ -64,6 +66,7 @@ class Runtime:
         free_bytes: Callable[[], int] | None = None,
         authorizer: Authorizer | None = None,
         scram_credentials: ScramCredentials | None = None,
+        audit: Audit = NO_AUDIT,
         assignors: Assignors = ASSIGNORS,
         on_failure: Callable[[BaseException], None] = exit_process,
     ) -> None:
@@ -84,12 +87,14 @@ class Runtime:
             authorizer.acls if isinstance(authorizer, AclAuthorizer) else AclIndex(),
             ScramCredentials() if scram_credentials is None else scram_credentials,
             secrets.token_bytes(FAKE_SALT_SECRET_BYTES),
+            audit,
             assignors,
             self.stats,
             self.liveness,
             self._shards,
             on_failure,
         )
+        self._audited = frozenset[type]() if audit is NO_AUDIT else AUDITED
         self._serving = Serving(self.submit)
         self._routes: dict[Route, Callable[[Any, Reply], None]] = {}
 
@@ -198,7 +203,11 @@ class Runtime:
         counts[name] = counts.get(name, 0) + 1
         if not self._serving.is_ready and self._serving.refuse(command, reply):
             return
-        self._routes[COMMANDS[kind].route](command, reply)
+        route = self._routes[COMMANDS[kind].route]
+        if kind in self._audited:
+            self.parts.changes.submit(route, command, reply)
+            return
+        route(command, reply)
 
     def _submit_internal(self, command: Command, reply: Reply = ignore_answer) -> None:
         if not self._serving.is_stopping:
@@ -245,7 +254,9 @@ class Runtime:
         return make_ticket(group, self.liveness.get(group_id, member_id), self.liveness)
 
     def commit_ticket(self, command: OffsetCommit) -> CommitTicket | None:
-        if not self.ready():
+        # Each commit of who is no member is looked at: an administrator may be moving offsets.
+        is_noted = command.member_epoch is None and OffsetCommit in self._audited
+        if is_noted or not self.ready():
             return None
         return make_commit_ticket(self.parts.commits, self._shard_of(command.group_id), command)
 

@@ -10,6 +10,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
+from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
 from coordinator.runtime.members.member_rights import make_member_rights
@@ -80,6 +81,8 @@ class GrpcServer:
         settings: GrpcSettings,
         history: HistoryReads | None = None,
         backups: Backups | None = None,
+        *,
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._coordinator = coordinator
         self._sessions = SessionRegistry()
@@ -108,7 +111,9 @@ class GrpcServer:
             make_handler(_ADMIN_SERVICE, AdminService(services), self._calls),
             make_handler(_ACCESS_SERVICE, AccessService(services), self._calls),
             make_handler(_USER_SERVICE, UserService(services), self._calls),
-            make_handler(_BACKUP_SERVICE, BackupService(services.access, backups), self._calls),
+            make_handler(
+                _BACKUP_SERVICE, BackupService(services.access, backups, audit), self._calls
+            ),
         )
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)

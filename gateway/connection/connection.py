@@ -60,7 +60,7 @@ class Connection(Reading):
         self._pipelined_max = self._settings.gateway_pipelined_requests_max
         self._host = "/?"
         self._advertised = ("", 0)
-        self._caller = Caller(identity.principal, "", "/?", identity.groups)
+        self._caller = self._compute_caller("")
         self._plain_header: bytes | None = None
         self._tagged_header: bytes | None = None
         self.repeats: dict[int, Repeats] = {}
@@ -342,8 +342,8 @@ class Connection(Reading):
         return body_at
 
     def _compute_caller(self, client_id: str) -> Caller:
-        identity = self._identity
-        return Caller(identity.principal, client_id, self._host, identity.groups)
+        identity, listener = self._identity, self._listener.endpoint.name
+        return Caller(identity.principal, client_id, self._host, identity.groups, listener)
 
     def _refuse_api(self, data: bytes, pos: int) -> bool:
         """Answer an unserved version of ApiVersions; close on any other unserved request."""

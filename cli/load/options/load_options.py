@@ -73,9 +73,25 @@ SaslMechanismOption = Annotated[
     str, typer.Option("--sasl-mechanism", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
 ]
 SaslUsernameOption = Annotated[str, typer.Option("--sasl-username", help="The user's name.")]
+
+
+def _refuse_on_command_line(context: typer.Context, param: typer.CallbackParam, value: str) -> str:
+    source = context.get_parameter_source(param.name or "")
+    if source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter(
+            "`ps` shows it there: set MUSTER_SASL_PASSWORD, or use --command-config"
+        )
+    return value
+
+
 SaslPasswordOption = Annotated[
     str,
-    typer.Option("--sasl-password", envvar="MUSTER_SASL_PASSWORD", help="Its password."),
+    typer.Option(
+        "--sasl-password",
+        envvar="MUSTER_SASL_PASSWORD",
+        callback=_refuse_on_command_line,
+        help="Its password, by MUSTER_SASL_PASSWORD alone.",
+    ),
 ]
 CommandConfigOption = Annotated[
     Path | None,

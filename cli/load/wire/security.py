@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from cli.load.wire.sasl import MECHANISMS
-from cli.settings.properties import PropertiesError, parse_properties
+from cli.settings.config_providers import ProviderError, read_client_properties_file
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _JAAS: Final = re.compile(r"""(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
@@ -32,11 +32,11 @@ class Security:
     ca: str = ""
     certificate: str = ""
     key: str = ""
-    key_password: str = ""
+    key_password: str = field(default="", repr=False)
     checks_name: bool = True
     mechanism: str = ""
     username: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
 
     def check(self) -> None:
         """Raise ``SecurityError`` for what does not fit together."""
@@ -81,11 +81,11 @@ def _refuse_to_ask() -> str:
 def read_client_properties(path: Path) -> Security:
     """Read a client's ``.properties`` file in Kafka's names. Raises ``SecurityError``."""
     try:
-        found = parse_properties(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, PropertiesError) as error:
+        found = read_client_properties_file(path)
+    except (OSError, ProviderError) as error:
         raise SecurityError(f"cannot read {path}: {error}") from error
     try:
-        return compute_security({each.key: each.value for each in found})
+        return compute_security(found)
     except SecurityError as error:
         raise SecurityError(f"{path}: {error}") from error
 

@@ -252,9 +252,9 @@ class Regexes:
 
     def _may_describe(self, topic: TopicName, rights: Iterable[Right]) -> bool:
         assert self._authorizer is not None, "without an authorizer nothing is asked"
-        authorize = self._authorizer.authorize
+        may_see = self._authorizer.may_see
         return all(
-            authorize(
+            may_see(
                 Caller(principal, "", host, groups), Operation.DESCRIBE, ResourceType.TOPIC, topic
             )
             for principal, host, groups in rights

@@ -33,6 +33,8 @@ from model.log.side_records import (
 from model.responses.response import Done
 from model.responses.transactions import ProducerIdResponse
 from model.topics import Topic, TopicImage, compute_settled_image
+from security.acl_index import AclIndex
+from security.scram_credentials import ScramCredentials
 from storage.log_store import LogStore
 
 CATALOGUE = GroupId("\0catalogue")
@@ -109,6 +111,21 @@ class TopicCatalogueRuntime:
     def group_settings(self) -> Mapping[GroupId, CoordinatorSettings]:
         """The configs in force for groups with overrides; a live view."""
         return self._state.group_settings
+
+    @property
+    def group_configs(self) -> Mapping[GroupId, Mapping[str, str]]:
+        """The configs that are set on groups; a live view."""
+        return self._state.group_configs
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of users; a live view."""
+        return self._state.scram_credentials
+
+    @property
+    def acls(self) -> AclIndex:
+        """The ACLs in force; a live view."""
+        return self._state.acls
 
     def on_changed(self, callback: TopicsCallback) -> None:
         """Register a callback for each durable change; it gets the deleted topics."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import grpc.aio
@@ -68,7 +69,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             response = await self._coordinator.call(ListGroups(caller, states, types))
             assert isinstance(response, ListGroupsResponse)
             groups = sorted(response.groups, key=lambda group: group.group_id)
-            if not self._access.may_cluster(caller, Operation.DESCRIBE):
+            if not self._access.sees_cluster(caller, Operation.DESCRIBE):
                 groups = [group for group in groups if self._may_list(caller, group.group_id)]
             shown, more = compute_slice([group.group_id for group in groups], page)
             listed = groups[shown]
@@ -114,7 +115,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         return group
 
     def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
-        return self._access.may_group(caller, Operation.DESCRIBE, group_id)
+        return self._access.sees_group(caller, Operation.DESCRIBE, group_id)
 
     async def _encode_consumer_group(
         self, caller: Caller, response: Response | GroupError
@@ -174,9 +175,8 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             page = self._page(request, ())
             caller = compute_caller(context.peer(), "")
             by_name = self._coordinator.image.by_name
-            names = sorted(
-                name for name in by_name if self._access.may_topic(caller, Operation.DESCRIBE, name)
-            )
+            sees = partial(self._access.sees_topic, caller, Operation.DESCRIBE)
+            names = sorted(name for name in by_name if sees(name))
             shown, more = compute_slice(names, page)
             listed = names[shown]
             return admin_pb2.ListTopicsResponse(
@@ -192,7 +192,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         async with Guard(context, topic_name=request.topic_name):
             name = self._check_topic(request.topic_name, request.num_partitions)
             caller = compute_caller(context.peer(), "")
-            if not self._access.may_cluster(caller, Operation.CREATE):
+            if not self._access.sees_cluster(caller, Operation.CREATE):
                 self._access.check_topics(caller, Operation.CREATE, (name,))
 
             async def carry_out() -> admin_pb2.CreateTopicResponse:

@@ -9,12 +9,13 @@ from typing import TypeAlias
 import grpc.aio
 import structlog
 
+from coordinator.runtime.audit import NO_AUDIT, Audit, Change
 from coordinator.runtime.retention.backups import Backups
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.wire.error_statuses import InvalidField
-from model.acls import Operation
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.errors import (
     ClusterAuthorizationFailed,
     PolicyViolation,
@@ -35,9 +36,10 @@ _Context: TypeAlias = grpc.aio.ServicerContext[
 class BackupService(backup_pb2_grpc.BackupServiceServicer):
     """Makes backups. See ``coordinator.service.wire.error_statuses`` for the statuses of errors."""
 
-    def __init__(self, access: Access, backups: Backups | None) -> None:
+    def __init__(self, access: Access, backups: Backups | None, audit: Audit = NO_AUDIT) -> None:
         self._access = access
         self._backups = backups
+        self._audit = audit
 
     async def CreateBackup(  # noqa: N802
         self, request: backup_pb2.CreateBackupRequest, context: _Context
@@ -59,6 +61,9 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
             except StoreError as error:
                 raise UnknownServerError(str(error)) from error
             log.info("backup_made", folder=str(folder), bytes=made.bytes)
+            self._audit.changed(
+                caller, _compute_change(folder, made.bytes, request.with_credentials)
+            )
             return backup_pb2.CreateBackupResponse(
                 folder=str(folder),
                 cluster_id=made.cluster_id,
@@ -67,6 +72,11 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
                 next_offsets=made.next_offsets,
                 users_left_out=made.users_left_out,
             )
+
+
+def _compute_change(folder: Path, size: int, with_credentials: bool) -> Change:
+    after = {"folder": str(folder), "bytes": size, "with_credentials": with_credentials}
+    return Change("CreateBackup", Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, None, after)
 
 
 def is_local(client_host: str) -> bool:

@@ -32,7 +32,7 @@ class Access:
 
     def check_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> None:
         """Raise ``GroupAuthorizationFailed`` unless the caller may do this to the group."""
-        if not self.may_group(caller, operation, group_id):
+        if not self._may(caller, operation, ResourceType.GROUP, group_id):
             raise GroupAuthorizationFailed(
                 f"{caller.principal} is not authorized to {operation.value} this group"
             )
@@ -49,7 +49,7 @@ class Access:
 
     def check_cluster(self, caller: Caller, operation: Operation) -> None:
         """Raise ``ClusterAuthorizationFailed`` unless the caller may do this to the cluster."""
-        if not self.may_cluster(caller, operation):
+        if not self._may(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME):
             raise ClusterAuthorizationFailed(
                 f"{caller.principal} is not authorized to {operation.value} the cluster"
             )
@@ -66,14 +66,20 @@ class Access:
             raise SecurityDisabled(_NO_AUTHORIZER)
         return self._authorizer.decide(request)
 
-    def may_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> bool:
-        return self._may(caller, operation, ResourceType.GROUP, group_id)
-
     def may_topic(self, caller: Caller, operation: Operation, topic: TopicName) -> bool:
+        """Whether the caller may do this to the topic; if not, it is refused."""
         return self._may(caller, operation, ResourceType.TOPIC, topic)
 
-    def may_cluster(self, caller: Caller, operation: Operation) -> bool:
-        return self._may(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    # Where a denial refuses nothing: it is left out of a list, or another right would do.
+
+    def sees_group(self, caller: Caller, operation: Operation, group_id: GroupId) -> bool:
+        return self._authorizer.may_see(caller, operation, ResourceType.GROUP, group_id)
+
+    def sees_topic(self, caller: Caller, operation: Operation, topic: TopicName) -> bool:
+        return self._authorizer.may_see(caller, operation, ResourceType.TOPIC, topic)
+
+    def sees_cluster(self, caller: Caller, operation: Operation) -> bool:
+        return self._authorizer.may_see(caller, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def _may(self, caller: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
         return self._authorizer.authorize(caller, operation, kind, name)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Final
 from urllib.parse import unquote
 
 from model.caller import ANONYMOUS, Caller
 
+LISTENER: Final = "grpc"
+"""The name of the listener, beside those of the Kafka wire."""
+
 
 def compute_caller(peer: str, client_id: str) -> Caller:
     """The caller behind a gRPC peer such as ``ipv4:127.0.0.1:50412`` or ``ipv6:[::1]:50412``."""
-    return Caller(ANONYMOUS, client_id, compute_client_host(peer))
+    return Caller(ANONYMOUS, client_id, compute_client_host(peer), listener=LISTENER)
 
 
 def compute_client_host(peer: str) -> str:

@@ -174,7 +174,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     def _may_see(self, caller: Caller, topic: FetchedTopic) -> bool:
         if topic.name is None:
             return True
-        return self._services.access.may_topic(caller, Operation.DESCRIBE, topic.name)
+        return self._services.access.sees_topic(caller, Operation.DESCRIBE, topic.name)
 
     def _split_fetch(
         self, command: OffsetFetch

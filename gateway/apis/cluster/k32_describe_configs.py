@@ -33,6 +33,7 @@ from model.errors import (
 )
 from model.ids import GroupId, TopicName
 from model.responses.configs import DescribedConfig, GroupConfigsResponse
+from model.secret import Secret
 
 KEY = 32
 wire = response_schema(KEY)
@@ -45,7 +46,7 @@ STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
 DYNAMIC_GROUP_CONFIG: Final = 8
 
-BOOLEAN, STRING, INT, LONG, LIST = 1, 2, 3, 5, 7
+BOOLEAN, STRING, INT, LONG, LIST, PASSWORD = 1, 2, 3, 5, 7, 9
 _INT_MAX: Final = 2**31 - 1
 
 
@@ -189,7 +190,7 @@ def _settings_of(settings: Any) -> Iterable[Config]:
 
 def _text_of(value: Any) -> str | None:
     match value:
-        case None:
+        case None | Secret():
             return None
         case bool():
             return str(value).lower()
@@ -207,6 +208,8 @@ def _type_of(value: Any) -> int:
             return INT if value <= _INT_MAX else LONG
         case tuple():
             return LIST
+        case Secret():
+            return PASSWORD
         case _:
             return STRING
 
@@ -248,7 +251,7 @@ def _make_row(config: Config, with_synonyms: bool, with_documentation: bool) -> 
         value=config.value,
         read_only=config.read_only,
         config_source=config.source,
-        is_sensitive=False,
+        is_sensitive=config.config_type == PASSWORD,
         synonyms=synonyms,
         config_type=config.config_type,
         documentation=config.documentation if with_documentation else None,

@@ -11,6 +11,7 @@ from typing import Any
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
+from gateway.authorized_operations import may_see
 from gateway.codec.encoding import Encoded
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices
@@ -28,7 +29,7 @@ def handle(context: RequestContext, request: Any) -> None:
     command = ListGroups(
         context.caller, getattr(request, "states_filter", ()), getattr(request, "types_filter", ())
     )
-    sees_all = context.authorized(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+    sees_all = may_see(context, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError):
@@ -38,8 +39,7 @@ def handle(context: RequestContext, request: Any) -> None:
         seen = [
             group
             for group in answer.groups
-            if sees_all
-            or context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+            if sees_all or may_see(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
         ]
         reply_in_slices(context, _make_list(context, seen))
 

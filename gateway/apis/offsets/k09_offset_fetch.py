@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
+from gateway.authorized_operations import may_see
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import (
     COMMANDS_SLICE,
@@ -154,22 +155,25 @@ def _topic_to_fetch(topic: Any) -> TopicToFetch:
     return TopicToFetch(None, TopicId(topic.topic_id or ZERO_TOPIC_ID), topic.partition_indexes)
 
 
-def _may_describe(context: RequestContext, topic: TopicToFetch | FetchedTopic) -> bool:
-    name = topic.name
-    if name is None:
-        known = context.node.coordinator.image.by_id.get(topic.topic_id or ZERO_TOPIC_ID)
-        if known is None:
-            # An unknown topic id: the coordinator answers UNKNOWN_TOPIC_ID.
-            return True
-        name = known.name
-    return context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+def _may_describe(context: RequestContext, topic: TopicToFetch) -> bool:
+    name = _find_name(context, topic)
+    # An unknown topic id: the coordinator answers UNKNOWN_TOPIC_ID.
+    return name is None or context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def _find_name(context: RequestContext, topic: TopicToFetch | FetchedTopic) -> str | None:
+    if topic.name is not None:
+        return topic.name
+    known = context.node.coordinator.image.by_id.get(topic.topic_id or ZERO_TOPIC_ID)
+    return None if known is None else known.name
 
 
 def _may_show(context: RequestContext, topic: FetchedTopic) -> bool:
     """Whether "all topics" includes this one: it is authorized, and this version can name it."""
     if context.version >= FIRST_TOPIC_ID_VERSION and not topic.topic_id:
         return False
-    return _may_describe(context, topic)
+    name = _find_name(context, topic)
+    return name is None or may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 def _refuse(topic: TopicToFetch, code: ErrorCode) -> FetchedTopic:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from gateway.api import Api, RequestContext
+from gateway.authorized_operations import may_see
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
@@ -72,9 +73,9 @@ def _submit(context: RequestContext, request: Any, gather: Gather[_Result]) -> S
 
 
 def _is_allowed(context: RequestContext) -> bool:
-    return any(
-        context.authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME)
-        for operation in (Operation.CLUSTER_ACTION, Operation.ALTER)
+    # The second is the one that a broker has; a refusal names it.
+    return may_see(context, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME) or (
+        context.authorized(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
+from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations, may_see
 from gateway.brokers import compute_brokers
 from gateway.codec.encoding import Encoded, compile_rows_writer
 from gateway.codec.kio_schema import response_schema, response_type
@@ -106,9 +106,9 @@ def _topics_to_create(context: RequestContext, request: Any) -> list[str]:
         if name is not None
         and name not in known
         and is_topic_name(name)
-        and context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        and may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
         and (
-            context.authorized(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+            may_see(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
             or context.authorized(Operation.CREATE, ResourceType.TOPIC, name)
         )
     ]
@@ -132,7 +132,7 @@ def _reply(context: RequestContext, request: Any, created: dict[str, Topic | Err
         shown = [
             topic
             for topic in context.node.coordinator.image.by_name.values()
-            if context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            if may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
         count = len(shown)
         topics = (_describe(context, topic, with_operations) for topic in shown)

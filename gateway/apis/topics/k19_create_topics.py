@@ -19,6 +19,7 @@ from coordinator.core.groups.topic_records import check_topic_name
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
+from gateway.authorized_operations import may_see
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
 from gateway.topic_requests import Gather, find_duplicates, is_allowed
@@ -62,7 +63,7 @@ def _create(context: RequestContext, request: Any) -> Steps[None]:
         gather.add(_make_error(name, ErrorCode.INVALID_REQUEST, f"Duplicate topic {name!r}."))
         if is_slice_done:
             yield
-    may_create_all = context.authorized(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    may_create_all = may_see(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
     total = yield from _count_partitions(context, request, duplicates)
     for wanted, is_slice_done in pace(request.topics, COMMANDS_SLICE):
         if is_slice_done:
@@ -233,7 +234,7 @@ def _compute_result(context: RequestContext, wanted: Any, answer: Answer) -> Any
 
 
 def _make_created(context: RequestContext, topic: Topic) -> Any:
-    if not is_allowed(context, Operation.DESCRIBE_CONFIGS, topic.name):
+    if not may_see(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         return wire.CreatableTopicResult(
             name=topic.name,
             topic_id=topic.topic_id,

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from coordinator.runtime.api import Answer
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
+from gateway.authorized_operations import may_see
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
 from gateway.topic_requests import (
@@ -24,7 +25,7 @@ from gateway.topic_requests import (
     find_topic_by_name,
     is_allowed,
 )
-from model.acls import Operation
+from model.acls import Operation, ResourceType
 from model.commands.topics import DeleteTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName
@@ -113,7 +114,7 @@ def _find_named_twice(context: RequestContext, well: Sequence[_Wanted]) -> Steps
         if (
             topic is not None
             and topic.topic_id in ids
-            and is_allowed(context, Operation.DESCRIBE, topic.name)
+            and may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ):
             found.add(_Wanted(topic.name, topic.topic_id))
         if is_slice_done:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from coordinator.runtime.api import Answer
 from gateway.api import Api, RequestContext
+from gateway.authorized_operations import may_see
 from gateway.codec.kio_schema import response_schema
-from gateway.topic_requests import is_allowed
 from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.transactions import AllocateProducerId
 from model.errors import ErrorCode, GroupError
@@ -55,10 +55,14 @@ def _compute_refusal(context: RequestContext, request: Any) -> int:
 
 
 def _may_write_somewhere(context: RequestContext) -> bool:
-    if context.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME):
-        return True
+    topic = ResourceType.TOPIC
     names = context.node.topics.image.by_name
-    return any(is_allowed(context, Operation.WRITE, name) for name in names)
+    return (
+        may_see(context, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME)
+        or any(may_see(context, Operation.WRITE, topic, name) for name in names)
+        # Once more, so that the refusal is noted.
+        or context.authorized(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME)
+    )
 
 
 def _make_answer(answer: Answer) -> Any:

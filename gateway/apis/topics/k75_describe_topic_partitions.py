@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
-from gateway.authorized_operations import compute_authorized_operations
+from gateway.authorized_operations import compute_authorized_operations, may_see
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, compute_each, pace, reply_in_slices
-from gateway.topic_requests import find_topic_by_name, is_allowed
+from gateway.topic_requests import find_topic_by_name
 from gateway.topics.topic_catalogue import PartitionKey
 from model.acls import Operation, ResourceType
 from model.errors import ErrorCode
@@ -94,7 +94,7 @@ def _find(context: RequestContext, name: str) -> _Found:
 def _find_all(context: RequestContext, first: str) -> Iterator[_Found]:
     by_name = context.node.topics.image.by_name
     for name in sorted(name for name in by_name if name >= first):
-        if is_allowed(context, Operation.DESCRIBE, name):
+        if may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, name):
             yield _Found(name, by_name[name], ErrorCode.NONE)
 
 

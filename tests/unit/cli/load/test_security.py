@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.errors import ExitCode
 from cli.load.wire.security import Security, SecurityError, compute_security, read_client_properties
+from cli.main import app
 
 
 def test_a_file_of_kafka_clients(tmp_path: Path) -> None:
@@ -61,3 +64,29 @@ def test_the_default_is_no_security() -> None:
 def test_what_cannot_be_used_says_what_to_change(given: dict[str, str], says: str) -> None:
     with pytest.raises(SecurityError, match=says):
         compute_security(given).check()
+
+
+def test_a_password_may_be_with_a_config_provider(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text('jaas=x required username="alice" password="planted";\n')
+    file = tmp_path / "client.properties"
+    text = (
+        "config.providers=file\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f"sasl.jaas.config=${{file:{secrets}:jaas}}\n"
+    )
+    file.write_text(text)
+    security = read_client_properties(file)
+    assert (security.username, security.password) == ("alice", "planted")
+    assert "planted" not in repr(security)
+    file.write_text(text.replace(":jaas}", ":none}"))
+    with pytest.raises(SecurityError, match="has no key none") as caught:
+        read_client_properties(file)
+    assert "planted" not in str(caught.value)
+
+
+def test_a_password_is_not_taken_on_the_command_line() -> None:
+    words = ["load", "--bootstrap-server", "127.0.0.1:1", "--sasl-password", "planted"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == ExitCode.USAGE
+    assert "set MUSTER_SASL_PASSWORD" in " ".join(done.output.split())
+    assert "planted" not in done.output

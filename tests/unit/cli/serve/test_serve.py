@@ -152,7 +152,10 @@ def test_a_write_that_fails_ends_it(server: MusterServer) -> None:
 
 @pytest.mark.parametrize("stderr", ["pipe", "/dev/full"])
 def test_a_write_that_fails_is_told_where_that_can_be_written(stderr: str) -> None:
-    code = "from cli.serve.service import end_process; end_process(OSError(28, 'No space\\nleft'))"
+    code = (
+        "from cli.serve.process_failure import end_process\n"
+        "end_process(OSError(28, 'No space\\nleft'))"
+    )
     with open(os.devnull if stderr == "pipe" else stderr, "w") as full:
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -171,7 +174,7 @@ def test_a_write_that_fails_is_told_where_that_can_be_written(stderr: str) -> No
 def test_a_bug_that_ends_the_server_is_not_told_as_a_failed_write() -> None:
     """Bug: it was, with the exit code of one."""
     code = (
-        "from cli.serve.service import end_process\n"
+        "from cli.serve.process_failure import end_process\n"
         "from coordinator.runtime.commit.process_end import HalfApplied\n"
         "end_process(HalfApplied('an outcome', KeyError('planted')))\n"
     )
@@ -276,7 +279,7 @@ def test_a_thread_that_waits_gets_the_interpreter_within_a_turn(
     monkeypatch.setattr(cli.serve.serve_loop, "configure_logging", mock.Mock())
     monkeypatch.setattr(cli.serve.serve_loop, "_serve", see)
     try:
-        cli.serve.serve_loop.run_serve(mock.Mock(warnings=()), (), names_topics=False)
+        cli.serve.serve_loop.run_serve(mock.Mock(warnings=(), exposed=()), (), names_topics=False)
     finally:
         sys.setswitchinterval(before)
     assert len(seen) == 1

@@ -22,8 +22,11 @@ PLAINTEXT, SSL, SASL_SSL = (
 KEYS = ("--ssl.keystore.location=k.pem", "--ssl.truststore.location=t.pem")
 
 
-def resolve_flags(*flags: str) -> Resolved:
-    return resolve(parse_flags(flags))
+def resolve_flags(*words: str) -> Resolved:
+    """Flags, and variables of the environment: a password is not taken as a flag."""
+    flags = [word for word in words if word.startswith("--")]
+    variables = dict(word.split("=", 1) for word in words if word not in flags)
+    return resolve(parse_flags(flags), variables)
 
 
 def plan(*flags: str) -> tuple[Endpoint, ...]:
@@ -216,11 +219,11 @@ def test_a_listeners_own_setting_is_parsed_as_the_setting_is() -> None:
             ["run `keytool -list -rfc -keystore t.jks > t.pem`"],
         ),
         (
-            ["--listen.kafka=SSL://127.0.0.1:0", KEYS[0], "--ssl.keystore.key=x"],
+            ["--listen.kafka=SSL://127.0.0.1:0", KEYS[0], "MUSTER_SSL_KEYSTORE_KEY=x"],
             ["an inline key: leave out"],
         ),
         (
-            ["--listen.kafka=SSL://127.0.0.1:0", "--ssl.keystore.key=x"],
+            ["--listen.kafka=SSL://127.0.0.1:0", "MUSTER_SSL_KEYSTORE_KEY=x"],
             ["belong together: one is missing"],
         ),
         (

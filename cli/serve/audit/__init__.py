@@ -1,0 +1,1 @@
+"""The audit log: lines of JSON, how many of them, and the file that they are written to."""
