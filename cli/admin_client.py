@@ -17,6 +17,8 @@ from muster.v1 import (
     admin_pb2_grpc,
     group_pb2,
     group_pb2_grpc,
+    quota_pb2,
+    quota_pb2_grpc,
     types_pb2,
     user_pb2,
     user_pb2_grpc,
@@ -54,6 +56,7 @@ class AdminClient:
         self._stub = admin_pb2_grpc.AdminServiceStub(channel)
         self._groups = group_pb2_grpc.GroupServiceStub(channel)
         self._access = access_pb2_grpc.AccessServiceStub(channel)
+        self._quotas = quota_pb2_grpc.QuotaServiceStub(channel)
         self._users = user_pb2_grpc.UserServiceStub(channel)
         self._server = server
         self._timeout_s = timeout_s
@@ -230,6 +233,25 @@ class AdminClient:
     ) -> access_pb2.CheckAccessResponse:
         """Whether a principal may do something, and by which ACL."""
         return self._call(self._access.CheckAccess, request)
+
+    def list_quotas(self, means: quota_pb2.QuotaEntity) -> list[quota_pb2.EntityQuotas]:
+        """The quotas of the entities that have these names."""
+        request = quota_pb2.ListQuotasRequest(entity=means)
+        return list(self._call(self._quotas.ListQuotas, request).entities)
+
+    def alter_quotas(
+        self,
+        entity: quota_pb2.QuotaEntity,
+        changes: Mapping[str, float | None],
+        validate_only: bool,
+    ) -> None:
+        """Set quotas of an entity; ``None`` removes one."""
+        request = quota_pb2.AlterQuotasRequest(
+            entity=entity,
+            changes=[quota_pb2.QuotaChange(key=key, value=value) for key, value in changes.items()],
+            validate_only=validate_only,
+        )
+        self._call(self._quotas.AlterQuotas, request)
 
     def list_users(self, name: str = "") -> list[user_pb2.User]:
         """All users, by name; or the one of this name, if it exists."""

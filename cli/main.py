@@ -15,6 +15,7 @@ from cli.admin import (
     config_commands,
     group_commands,
     migrate_commands,
+    quota_commands,
     topic_commands,
     txn_commands,
     user_commands,
@@ -44,6 +45,7 @@ app.add_typer(group_commands.app, name="group")
 app.add_typer(migrate_commands.app, name="migrate")
 app.add_typer(txn_commands.app, name="txn")
 app.add_typer(acl_commands.app, name="acl")
+app.add_typer(quota_commands.app, name="quota")
 app.add_typer(user_commands.app, name="user")
 app.add_typer(config_commands.app, name="config")
 app.add_typer(log_app, name="log")

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.runtime.api import Answer, Coordinator
 from coordinator.runtime.authorizer import Authorizer
-from coordinator.runtime.loop.slices import Slices, Steps
+from coordinator.runtime.loop.slices import RunsSlices, Steps
 from gateway.making import Making
 from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
 from gateway.pending import Pending, Waiting
@@ -170,7 +170,7 @@ class GatewayNode:
     settings: GatewaySettings
     clock: Clock
     heartbeats: HeartbeatHandler
-    slices: Slices
+    slices: RunsSlices
     apis: tuple[Api, ...]
     allows_all: bool = False
     """Whether there is no access control, so that checks can skip the authorizer."""

@@ -15,6 +15,12 @@ class Connected(Protocol):
     def is_idle(self) -> bool:
         """Whether every request is answered."""
 
+    def hold_back(self) -> None:
+        """Read nothing until ``let_in``: the connection was made too soon."""
+
+    def let_in(self) -> None:
+        """Read from now on."""
+
     def take_turn(self) -> None:
         """Continue with the requests that were deferred to a later iteration."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 MIB = 1024 * 1024
+INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,9 @@ class GatewaySettings:
     gateway_unauthenticated_request_max_bytes: int = 1 * MIB
     queued_max_request_bytes: int = 512 * MIB
     max_connections: int = 20_000
+    max_connections_per_ip: int = INT_MAX
+    max_connections_per_ip_overrides: str | None = None
+    max_connection_creation_rate: int = INT_MAX
     connections_max_idle_ms: int = 600_000
     gateway_request_read_timeout_ms: int = 30_000
     gateway_pipelined_requests_max: int = 128

@@ -11,7 +11,7 @@ from security.tls.server_contexts import TlsContexts
 
 @dataclass(frozen=True, slots=True)
 class WireListener:
-    """One address of the Kafka wire.
+    """One address of the Kafka wire; the limits are of its connections alone.
 
     ``tls`` has the keys, if its clients encrypt; ``sasl`` says what its clients have to show before
     they are served.
@@ -20,6 +20,8 @@ class WireListener:
     endpoint: Endpoint
     tls: TlsContexts | None = None
     sasl: SaslListener | None = None
+    max_connections: int | None = None
+    max_connection_creation_rate: int | None = None
 
 
 def make_plain_listener(host: str, port: int) -> WireListener:

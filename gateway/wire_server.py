@@ -16,6 +16,8 @@ from coordinator.runtime.loop.machine import compute_answers_max, read_memory_by
 from coordinator.runtime.loop.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.api_registry import APIS
+from gateway.connected import Connected
+from gateway.connection.connection import Connection
 from gateway.connection.connection_turns import Turns
 from gateway.connection.hang_ups import find_hung_up
 from gateway.connection.listener import Listener, listen
@@ -25,6 +27,7 @@ from gateway.connection.shared import Shared
 from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
+from gateway.quotas.metered_connection import meter, stop_metering
 from gateway.settings import GatewaySettings
 from gateway.tls.decryptions import Decryptions
 from gateway.tls.handshake import Handshake
@@ -32,6 +35,7 @@ from gateway.tls.handshakes import Handshakes
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock, Timer
 from gateway.wire_listener import WireListener, make_plain_listener
+from security.quotas.client_quotas import ClientQuotas
 
 logger = logging.getLogger("muster.gateway")
 
@@ -52,6 +56,7 @@ class KafkaServer:
         *,
         clock: Clock | None = None,
         apis: tuple[Api, ...] = APIS,
+        quotas: ClientQuotas | None = None,
         backlog: int = _BACKLOG,
         audit: Audit = NO_AUDIT,
     ) -> None:
@@ -63,6 +68,7 @@ class KafkaServer:
         self._clock = clock
         self._apis = apis
         self._backlog = backlog
+        self._quotas = quotas if quotas is not None else ClientQuotas()
         self._audit = audit
         self._shared: Shared | None = None
         self._heartbeats: Heartbeats | None = None
@@ -138,7 +144,10 @@ class KafkaServer:
         )
         turns = Turns(clock, time.monotonic)
         refusals = Refusals(clock.time)
-        shared = Shared(node, routes, refusals, turns, answers_max, self._audit)
+        shared = Shared(
+            node, routes, refusals, turns, answers_max, self._audit, quotas=self._quotas
+        )
+        shared.on_connected = self._on_connected
         self._shared, self._heartbeats = shared, heartbeats
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
         return shared
@@ -148,6 +157,7 @@ class KafkaServer:
         assert self._shared is not None
         clock = self._shared.node.clock
         now = clock.time()
+        self._look_at_quotas(self._shared)
         for connection in list(self._shared.connections):
             connection.check_deadlines(now)
         for connection in find_hung_up(self._shared.connections):
@@ -156,6 +166,27 @@ class KafkaServer:
             connection.measure_answers(now)
         self._shared.held.check_answers()
         self._sweeper = clock.call_later(_SWEEP_S, self._sweep)
+
+    def _on_connected(self, connection: Connected) -> None:
+        if self._quotas.is_active:
+            assert isinstance(connection, Connection)
+            meter(connection, self._quotas)
+
+    def _look_at_quotas(self, shared: Shared) -> None:
+        """Meter all connections if there are quotas, and none if there are not."""
+        is_metering = self._quotas.is_active
+        if is_metering == shared.is_metering:
+            return
+        shared.is_metering = is_metering
+        if not is_metering:
+            self._quotas.holdings.forget()
+        for connection in shared.connections:
+            if not isinstance(connection, Connection):
+                continue
+            if is_metering:
+                meter(connection, self._quotas)
+            else:
+                stop_metering(connection)
 
     async def drain(self, grace_s: float) -> None:
         """Stop accepting and reading; close each connection once its requests are answered.

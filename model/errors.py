@@ -253,6 +253,16 @@ class GroupMaxSizeReached(GroupError):
     code = ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
+class ThrottlingQuotaExceeded(GroupError):
+    """``retry_after_ms``: when the request would be within the quota."""
+
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+    def __init__(self, message: str, retry_after_ms: int) -> None:
+        super().__init__(message)
+        self.retry_after_ms = retry_after_ms
+
+
 class FencedInstanceId(GroupError):
     code = ErrorCode.FENCED_INSTANCE_ID
 

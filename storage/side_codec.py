@@ -30,6 +30,8 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    QuotaSideKey,
+    QuotaSideValue,
     ScramCredentialKey,
     ShardSideKey,
     ShardSideValue,
@@ -43,7 +45,14 @@ from model.log.side_records import (
 )
 from model.scram import ScramCredential
 from storage import side_pb2
-from storage.access_side_codec import decode_acl, encode_acl
+from storage.access_side_codec import (
+    compute_access_message,
+    decode_access_value,
+    decode_acl,
+    decode_entity,
+    encode_acl,
+    encode_entity,
+)
 from storage.codec.errors import CodecError
 from storage.scram_side_codec import (
     compute_scram_message,
@@ -64,6 +73,7 @@ CLIENT_ASSIGNORS_KIND = b"\x07"
 INSTALLED_METADATA_KIND = b"\x08"
 PRODUCER_GROUP_KIND = b"\x09"
 ACL_KIND = b"\x0a"
+QUOTA_KIND = b"\x0b"
 SCRAM_CREDENTIAL_KIND = b"\x0c"
 FAKE_SALT_SECRET_KIND = b"\x0d"
 CREDENTIAL_KINDS = (SCRAM_CREDENTIAL_KIND, FAKE_SALT_SECRET_KIND)
@@ -129,6 +139,8 @@ def encode_side_key(key: SideKey) -> bytes:
             return GROUP_CONFIGS_KIND + key.group_id.encode()
         case AclSideKey():
             return ACL_KIND + encode_acl(key.acl)
+        case QuotaSideKey():
+            return QUOTA_KIND + encode_entity(key.entity)
         case ScramCredentialKey():
             return SCRAM_CREDENTIAL_KIND + encode_scram_name(key)
         case FakeSaltSecretKey():
@@ -201,8 +213,8 @@ def _compute_message(value: SideValue) -> Message:
                 configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs],
                 longest_session_timeout_ms=value.longest_session_timeout_ms,
             )
-        case AclSideValue():
-            return side_pb2.Acl()
+        case AclSideValue() | QuotaSideValue():
+            return compute_access_message(value)
         case ScramCredential():
             return compute_scram_message(value)
         case FakeSaltSecretValue():
@@ -274,6 +286,8 @@ def _decode_key(key: bytes) -> SideKey:
         return GroupConfigsSideKey(GroupId(name.decode()))
     if kind == ACL_KIND:
         return AclSideKey(decode_acl(name))
+    if kind == QUOTA_KIND:
+        return QuotaSideKey(decode_entity(name))
     if kind == SCRAM_CREDENTIAL_KIND and name:
         return decode_scram_key(name)
     if kind == FAKE_SALT_SECRET_KIND and not name:
@@ -320,9 +334,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             message = side_pb2.GroupConfigs.FromString(data)
             own = tuple((config.name, config.value) for config in message.configs)
             return GroupConfigsSideValue(own, message.longest_session_timeout_ms)
-        case AclSideKey():
-            side_pb2.Acl.FromString(data)
-            return AclSideValue()
+        case AclSideKey() | QuotaSideKey():
+            return decode_access_value(key, data)
         case ScramCredentialKey():
             return decode_scram_credential(data)
         case FakeSaltSecretKey():

@@ -118,6 +118,20 @@ class Acl(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class Quotas(_message.Message):
+    __slots__ = ("quotas",)
+    QUOTAS_FIELD_NUMBER: _ClassVar[int]
+    quotas: _containers.RepeatedCompositeFieldContainer[Quota]
+    def __init__(self, quotas: _Optional[_Iterable[_Union[Quota, _Mapping]]] = ...) -> None: ...
+
+class Quota(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: float
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+
 class ScramCredential(_message.Message):
     __slots__ = ("version", "salt", "iterations", "stored_key", "server_key")
     VERSION_FIELD_NUMBER: _ClassVar[int]

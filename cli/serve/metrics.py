@@ -62,6 +62,7 @@ class SnapshotCollector(Collector):
         yield from self._collect_answers()
         yield from self._collect_certificates()
         yield from self._collect_audit()
+        yield from self._collect_connections()
         yield from self._collect_log()
 
     def _collect_server(self) -> Iterator[Metric]:
@@ -165,6 +166,9 @@ class SnapshotCollector(Collector):
             "Transactions aborted by their timeout.",
             counters["transactions_timed_out"],
         )
+
+    def _collect_connections(self) -> Iterator[Metric]:
+        snapshot = self._snapshot
         yield _gauge(
             "muster_kafka_connections",
             "Open Kafka connections.",
@@ -175,6 +179,12 @@ class SnapshotCollector(Collector):
             "Kafka connections refused, or closed because of what they sent.",
             "reason",
             snapshot.kafka_refusals,
+        )
+        yield _labelled(
+            "muster_throttled_seconds",
+            "Total time for which clients were throttled because of quotas.",
+            "door",
+            snapshot.throttled_s,
         )
 
     def _collect_certificates(self) -> Iterator[Metric]:
@@ -302,7 +312,7 @@ def _counter(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(name, text, value=value)
 
 
-def _labelled(name: str, text: str, label: str, counts: Mapping[str, int]) -> Metric:
+def _labelled(name: str, text: str, label: str, counts: Mapping[str, float]) -> Metric:
     family = CounterMetricFamily(name, text, labels=[label])
     for key, count in sorted(counts.items()):
         family.add_metric([key], count)

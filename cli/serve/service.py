@@ -57,6 +57,8 @@ from gateway.wire_server import KafkaServer
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from muster.assignors.registry import Assignors
+from security.quotas.client_quotas import ClientQuotas
+from security.quotas.settings import QuotaSettings
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
@@ -92,6 +94,7 @@ class Service:
         self._audit_log = make_audit_log(resolved)
         self._audit: Audit = self._audit_log or NO_AUDIT
         self._authorizer = make_authorizer(resolved, self._audit)
+        self._quotas = ClientQuotas(compute_settings_object(QuotaSettings, resolved))
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
@@ -128,6 +131,7 @@ class Service:
             free_bytes=self._disk_space.free_bytes,
             authorizer=self._authorizer,
             audit=self._audit,
+            quotas=self._quotas.index,
             scram_credentials=self._sasl.credentials,
             assignors=self._load_assignors(),
             on_failure=end_process,
@@ -268,6 +272,7 @@ class Service:
             authorizer,
             topics,
             self._gateway_settings,
+            quotas=self._quotas,
             backlog=self._backlog,
             audit=self._audit,
         )
@@ -275,7 +280,14 @@ class Service:
         self._backups = self._make_backups()
         settings, audit = self._grpc_settings, self._audit
         self._grpc = GrpcServer(
-            runtime, authorizer, settings, self._history, self._backups, audit=audit
+            runtime,
+            authorizer,
+            settings,
+            self._history,
+            self._backups,
+            audit=audit,
+            quotas=self._quotas,
+            sessions_per_ip=self._gateway_settings.max_connections_per_ip,
         )
         self._http = HttpServer(
             self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
@@ -362,6 +374,7 @@ class Service:
             collections=self._garbage.pauses,
             kafka=self._kafka,
             audit=self._audit_log,
+            throttled_s=self._quotas.throttled_s,
             certificates_not_after=self._certificates.compute_not_after(),
             is_ready=self.is_ready(),
         )

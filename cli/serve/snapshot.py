@@ -47,6 +47,7 @@ class Snapshot:
     partitions: int
     kafka_connections: int
     kafka_refusals: Mapping[str, int]
+    throttled_s: Mapping[str, float]
     certificates_not_after: Mapping[str, float]
     counters: Mapping[str, float]
     commands: Mapping[str, int]
@@ -111,6 +112,7 @@ def compute_snapshot(
     loop_lag: Histogram,
     collections: Histogram,
     kafka: KafkaFigures,
+    throttled_s: Mapping[str, float],
     certificates_not_after: Mapping[str, float],
     is_ready: bool,
     audit: AuditFigures | None = None,
@@ -136,6 +138,7 @@ def compute_snapshot(
         partitions=sum(topic.partitions for topic in image.by_name.values()),
         kafka_connections=kafka.connections,
         kafka_refusals=kafka.refusals,
+        throttled_s={"kafka": 0.0, "grpc": 0.0, **throttled_s},
         certificates_not_after=certificates_not_after,
         counters={name: getattr(stats, name) for name in _PLAIN_COUNTERS},
         commands=dict(stats.commands),

@@ -72,8 +72,7 @@ _TEXT: Final = """
     log.message.timestamp.difference.max.ms log.message.timestamp.type log.preallocate
     log.retention.bytes log.retention.check.interval.ms log.retention.hours log.retention.minutes
     log.retention.ms log.roll.hours log.roll.jitter.hours log.roll.jitter.ms log.roll.ms
-    log.segment.bytes log.segment.delete.delay.ms max.connection.creation.rate
-    max.connections.per.ip max.connections.per.ip.overrides
+    log.segment.bytes log.segment.delete.delay.ms
     max.incremental.fetch.session.cache.slots max.request.partition.size.limit metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
@@ -87,7 +86,7 @@ _TEXT: Final = """
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret port
     principal.builder.class process.roles producer.id.expiration.check.interval.ms
     producer.id.expiration.ms producer.purgatory.purge.interval.requests queued.max.requests
-    quota.consumer.default quota.producer.default quota.window.num quota.window.size.seconds
+    quota.consumer.default quota.producer.default
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
     remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

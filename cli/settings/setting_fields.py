@@ -10,8 +10,15 @@ from coordinator.service.settings import GrpcSettings
 from gateway.settings import GatewaySettings
 from gateway.topics.settings import TopicSettings
 from model.configs.coordinator_settings import CoordinatorSettings
+from security.quotas.settings import QuotaSettings
 
-SETTINGS_CLASSES: Final = (CoordinatorSettings, TopicSettings, GatewaySettings, GrpcSettings)
+SETTINGS_CLASSES: Final = (
+    CoordinatorSettings,
+    TopicSettings,
+    GatewaySettings,
+    GrpcSettings,
+    QuotaSettings,
+)
 
 _OTHER_NAMES = {
     "rack": "broker.rack",

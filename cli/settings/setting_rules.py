@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping
 from cli.settings.listener_rules import OWN_AND_KAFKAS, compute_listener_plan, is_loopback
 from cli.settings.setting import Address, Value
 from cli.settings.table_security import parse_super_users
+from gateway.connection.admission import parse_overrides
 from model.configs.group_configs import SERVED_CONFIGS
 
 _BOUNDED = tuple(
@@ -27,6 +28,7 @@ def check_rules(values: Mapping[str, Value]) -> list[str]:
         *_check_relations(values),
         *_check_listeners(values),
         *_check_access(values),
+        *_check_overrides(values),
     ]
 
 
@@ -113,6 +115,15 @@ def _check_access(values: Mapping[str, Value]) -> list[str]:
     if not has_effect and (super_users or values[names[1]]):
         chosen = names[0] if super_users else names[1]
         return [f"{chosen} has no effect without authorizer.class.name=StandardAuthorizer"]
+    return []
+
+
+def _check_overrides(values: Mapping[str, Value]) -> list[str]:
+    name = "max.connections.per.ip.overrides"
+    try:
+        parse_overrides(str(values[name] or ""))
+    except ValueError as error:
+        return [f"{name}: {error}"]
     return []
 
 

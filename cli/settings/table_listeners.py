@@ -143,6 +143,27 @@ KAFKA_SETTINGS = (
     ),
     _kafka("max.connections", "The maximum number of open connections.", is_kafka=True),
     _kafka(
+        "max.connections.per.ip",
+        "The maximum number of open connections of one address; the addresses of one IPv6 /64 "
+        "count together. More are closed at once.",
+        is_kafka=True,
+    ),
+    of_field(
+        "max.connections.per.ip.overrides",
+        Kind.STRING,
+        Scope.KAFKA,
+        "Other limits for some addresses: `127.0.0.1:200,[2001:db8::1]:50`. Names of hosts are "
+        "refused.",
+        is_kafka=True,
+    ),
+    _kafka(
+        "max.connection.creation.rate",
+        "How many connections may be made in a second. More are accepted and wait for their turn; "
+        "addresses take turns.",
+        minimum=1,
+        is_kafka=True,
+    ),
+    _kafka(
         "connections.max.idle.ms",
         "A connection without requests is closed after this time.",
         minimum=1,

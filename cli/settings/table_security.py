@@ -5,10 +5,29 @@ from __future__ import annotations
 from typing import Final
 
 from cli.settings.setting import LONG_MAX, Kind, Scope, Setting
+from cli.settings.setting_fields import of_field
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 SECURITY_SETTINGS = (
+    of_field(
+        "quota.window.num",
+        Kind.INT,
+        Scope.SECURITY,
+        "Over how many windows of time client quotas are measured.",
+        minimum=1,
+        maximum=3_600,
+        is_kafka=True,
+    ),
+    of_field(
+        "quota.window.size.seconds",
+        Kind.INT,
+        Scope.SECURITY,
+        "The length of each window. A client is throttled for one window at most.",
+        minimum=1,
+        maximum=3_600,
+        is_kafka=True,
+    ),
     Setting(
         "authorizer.class.name",
         Kind.STRING,

@@ -65,6 +65,7 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -106,7 +107,7 @@ class Route(Enum):
     READ = auto()
     """The groups in memory, across shards."""
     TOPICS = auto()
-    """The topic catalogue, producer ids, group configs, ACLs and users."""
+    """The topic catalogue, producer ids, group configs, ACLs, quotas and users."""
 
 
 class Loading(Enum):
@@ -215,6 +216,8 @@ _ROWS: Final = (
     _row(CreateAcls, Route.TOPICS, Loading.NOTHING),
     _row(DeleteAcls, Route.TOPICS, Loading.NOTHING),
     _row(DescribeAcls, Route.TOPICS, Loading.NOTHING),
+    _row(AlterQuotas, Route.TOPICS, Loading.NOTHING),
+    _row(DescribeQuotas, Route.TOPICS, Loading.NOTHING),
     _row(AlterUserScramCredentials, Route.TOPICS, Loading.NOTHING),
     _row(SetUser, Route.TOPICS, Loading.NOTHING),
     _row(DescribeUserScramCredentials, Route.TOPICS, Loading.NOTHING),

@@ -128,6 +128,12 @@ class Coordinator(Protocol):
     def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
         """Whether the group has the member, not counting static members at epoch -2."""
 
+    def holds_member(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """Whether a group of either protocol has the member, also one that has not joined yet."""
+
+    def holds_group(self, group_id: GroupId) -> bool:
+        """Whether the group exists, if only by its offsets."""
+
     def find_subscribed_names(
         self, group_id: GroupId, member_id: MemberId
     ) -> Collection[TopicName]:

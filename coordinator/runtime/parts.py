@@ -47,6 +47,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
 from muster.assignors.registry import Assignors
 from security.acl_index import AclIndex
+from security.quotas.quota_index import QuotaIndex
 from security.scram_credentials import ScramCredentials
 from storage.log_store import LogStore
 
@@ -61,6 +62,7 @@ class Surroundings:
     space: Space
     authorizer: Authorizer
     acls: AclIndex
+    quotas: QuotaIndex
     scram_credentials: ScramCredentials
     new_fake_salt_secret: bytes = field(repr=False)
     audit: Audit
@@ -132,6 +134,7 @@ class Parts:
             Catalogue(
                 around.settings,
                 acls=around.acls,
+                quotas=around.quotas,
                 scram_credentials=around.scram_credentials,
                 new_fake_salt_secret=around.new_fake_salt_secret,
             ),

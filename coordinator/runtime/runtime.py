@@ -46,6 +46,7 @@ from model.scram import FAKE_SALT_SECRET_BYTES
 from model.topics import TopicImage
 from muster.assignors.registry import ASSIGNORS, Assignors
 from security.acl_index import AclIndex
+from security.quotas.quota_index import QuotaIndex
 from security.scram_credentials import ScramCredentials
 from storage.log_store import LogStore
 
@@ -65,6 +66,7 @@ class Runtime:
         scheduler: Scheduler | None = None,
         free_bytes: Callable[[], int] | None = None,
         authorizer: Authorizer | None = None,
+        quotas: QuotaIndex | None = None,
         scram_credentials: ScramCredentials | None = None,
         audit: Audit = NO_AUDIT,
         assignors: Assignors = ASSIGNORS,
@@ -85,6 +87,7 @@ class Runtime:
             Space(free_bytes, settings.log_min_free_bytes),
             authorizer or AllowAll(),
             authorizer.acls if isinstance(authorizer, AclAuthorizer) else AclIndex(),
+            quotas if quotas is not None else QuotaIndex(),
             ScramCredentials() if scram_credentials is None else scram_credentials,
             secrets.token_bytes(FAKE_SALT_SECRET_BYTES),
             audit,
@@ -266,6 +269,12 @@ class Runtime:
 
     def has_member(self, group_id: GroupId, member_id: MemberId) -> bool:
         return self._shard_of(group_id).has_consumer(group_id, member_id)
+
+    def holds_member(self, group_id: GroupId, member_id: MemberId) -> bool:
+        return self._shard_of(group_id).holds_member(group_id, member_id)
+
+    def holds_group(self, group_id: GroupId) -> bool:
+        return self._shard_of(group_id).holds_group(group_id)
 
     def find_subscribed_names(
         self, group_id: GroupId, member_id: MemberId

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import grpc.aio
+from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
@@ -18,10 +19,12 @@ from coordinator.runtime.retention.backups import Backups
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
 from coordinator.service.calls.services import Services
+from coordinator.service.calls.throttle import NO_LIMIT, Throttle
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.session.group_service import GroupService
@@ -32,13 +35,23 @@ from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
 from coordinator.service.wire.limits import compute_limits
 from model.configs.coordinator_settings import CoordinatorSettings
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2
+from muster.v1 import (
+    access_pb2,
+    admin_pb2,
+    backup_pb2,
+    classic_pb2,
+    group_pb2,
+    quota_pb2,
+    user_pb2,
+)
+from security.quotas.client_quotas import ClientQuotas
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
 _CLASSIC_SERVICE = classic_pb2.DESCRIPTOR.services_by_name["ClassicService"]
 _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _ACCESS_SERVICE = access_pb2.DESCRIPTOR.services_by_name["AccessService"]
+_QUOTA_SERVICE = quota_pb2.DESCRIPTOR.services_by_name["QuotaService"]
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
@@ -49,6 +62,7 @@ SERVICES = (
     _ADMIN_SERVICE.full_name,
     _BACKUP_SERVICE.full_name,
     _ACCESS_SERVICE.full_name,
+    _QUOTA_SERVICE.full_name,
     _USER_SERVICE.full_name,
 )
 
@@ -82,13 +96,17 @@ class GrpcServer:
         history: HistoryReads | None = None,
         backups: Backups | None = None,
         *,
+        quotas: ClientQuotas | None = None,
+        sessions_per_ip: int = NO_LIMIT,
         audit: Audit = NO_AUDIT,
     ) -> None:
+        """``sessions_per_ip``: gRPC tells nobody of connections, so sessions are counted."""
         self._coordinator = coordinator
         self._sessions = SessionRegistry()
         self._waits = Waits()
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
+        throttle = Throttle(coordinator, quotas, sessions_per_ip)
         services = Services(
             coordinator,
             Access(authorizer),
@@ -99,21 +117,24 @@ class GrpcServer:
             ping_interval_ms,
             Turns(),
             Backlog(answers_max, asyncio.get_running_loop().call_soon),
+            throttle,
             history,
             rights=make_member_rights(coordinator, authorizer),
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # set at import
         self._server = grpc.aio.server(options=compute_server_options(settings))
         self._calls = CallsInFlight()
-        handlers = (
-            make_handler(_GROUP_SERVICE, GroupService(services), self._calls),
-            make_handler(_CLASSIC_SERVICE, ClassicService(services, self._waits), self._calls),
-            make_handler(_ADMIN_SERVICE, AdminService(services), self._calls),
-            make_handler(_ACCESS_SERVICE, AccessService(services), self._calls),
-            make_handler(_USER_SERVICE, UserService(services), self._calls),
-            make_handler(
-                _BACKUP_SERVICE, BackupService(services.access, backups, audit), self._calls
-            ),
+        served: tuple[tuple[ServiceDescriptor, object], ...] = (
+            (_GROUP_SERVICE, GroupService(services)),
+            (_CLASSIC_SERVICE, ClassicService(services, self._waits)),
+            (_ADMIN_SERVICE, AdminService(services)),
+            (_ACCESS_SERVICE, AccessService(services)),
+            (_QUOTA_SERVICE, QuotaService(services)),
+            (_USER_SERVICE, UserService(services)),
+            (_BACKUP_SERVICE, BackupService(services.access, backups, audit)),
+        )
+        handlers = tuple(
+            make_handler(service, servicer, self._calls, throttle) for service, servicer in served
         )
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)

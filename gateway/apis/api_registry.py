@@ -9,6 +9,8 @@ from gateway.apis.access import (
     k30_create_acls,
     k31_delete_acls,
     k36_sasl_authenticate,
+    k48_describe_client_quotas,
+    k49_alter_client_quotas,
     k50_describe_user_scram_credentials,
     k51_alter_user_scram_credentials,
 )
@@ -80,6 +82,8 @@ APIS: tuple[Api, ...] = (
     k42_delete_groups.API,
     k44_incremental_alter_configs.API,
     k47_offset_delete.API,
+    k48_describe_client_quotas.API,
+    k49_alter_client_quotas.API,
     k50_describe_user_scram_credentials.API,
     k51_alter_user_scram_credentials.API,
     k60_describe_cluster.API,

@@ -82,12 +82,18 @@ class Connection(Reading):
         if not self._shared.idle.make_room(self._heard_at):
             self.refuse("too-many-connections", "max.connections is reached")
             return
+        refusal = self._shared.admission.admit(self, self._host, self._listener)
+        if refusal is not None:
+            self.refuse(*refusal)
+            return
         self._shared.connections.add(self)
+        self._shared.on_connected(self)
         transport.set_write_buffer_limits(high=self._settings.gateway_response_buffer_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
         self.making.drop()
+        self._shared.admission.leave(self)
         self._shared.connections.discard(self)
         self._shared.held.answers -= self._unsent
         self._unsent = 0

@@ -54,6 +54,15 @@ class Reading(Answering):
             self._has_turn_coming = True
             self._shared.turns.add(self, is_single=self._arriving.is_single)
 
+    def hold_back(self) -> None:
+        """Read nothing until ``let_in``: the connection was made too soon."""
+        self._is_held = True
+        self._update_reading()
+
+    def let_in(self) -> None:
+        """Read from now on."""
+        self._ask_for_a_turn()
+
     def _may_go_on(self) -> bool:
         settings = self._settings
         return (

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from gateway.api import GatewayNode
 from gateway.connected import Connected
+from gateway.connection.admission import Admission
 from gateway.connection.connection_turns import Turns
 from gateway.connection.held_bytes import HeldBytes
 from gateway.connection.idle import IdleConnections
 from gateway.connection.refusals import Refusals
 from gateway.headers import Routes
 from gateway.sasl.failure_delays import FailureDelays
+from security.quotas.client_quotas import ClientQuotas
+
+
+def ignore_connection(connection: Connected) -> None:
+    """What is done with a new connection that nobody has to know of."""
 
 
 @dataclass(slots=True)
@@ -31,7 +38,12 @@ class Shared:
     held: HeldBytes = field(init=False)
     idle: IdleConnections = field(init=False)
     delays: FailureDelays = field(init=False)
+    admission: Admission = field(init=False)
     connections: set[Connected] = field(default_factory=set)
+    on_connected: Callable[[Connected], None] = ignore_connection
+    is_metering: bool = False
+    """Whether all connections look at quotas."""
+    quotas: ClientQuotas = field(default_factory=ClientQuotas)
 
     def __post_init__(self) -> None:
         settings = self.node.settings
@@ -40,3 +52,4 @@ class Shared:
             self.connections, self.node.clock, settings.queued_max_request_bytes, self.answers_max
         )
         self.idle = IdleConnections(self.connections, settings.max_connections)
+        self.admission = Admission(self.node.clock, settings, self.quotas)

@@ -58,10 +58,16 @@ class Handshake(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self._peer = describe_peer(transport.get_extra_info("peername"))
+        peername = transport.get_extra_info("peername")
+        self._peer = describe_peer(peername)
         self._began_at = self._shared.node.clock.time()
         if not self._shared.idle.make_room(self._began_at):
             self.refuse("too-many-connections", "max.connections is reached")
+            return
+        host = compute_java_host(peername)
+        refusal = self._shared.admission.admit(self, host, self._listener)
+        if refusal is not None:
+            self.refuse(*refusal)
             return
         self._shared.connections.add(self)
         self._handshakes.wait_for_client(self)
@@ -132,6 +138,8 @@ class Handshake(asyncio.Protocol):
         self._flush()
         raw = self.transport
         assert raw is not None
+        connection = make_connection(self._shared, self._listener, identity)
+        self._shared.admission.hand_over(self, connection)
         self._forget()
         transport = TlsTransport(
             raw,
@@ -141,7 +149,6 @@ class Handshake(asyncio.Protocol):
             self._shared.node.clock,
             self._decryptions,
         )
-        connection = make_connection(self._shared, self._listener, identity)
         transport.begin(connection, self._incoming.read())
 
     def _compute_identity(self, channel: ssl.SSLObject) -> Identity:
@@ -177,6 +184,7 @@ class Handshake(asyncio.Protocol):
         self._note_arrived([])
         self._handshakes.remove(self)
         self._shared.connections.discard(self)
+        self._shared.admission.leave(self)
 
     # --------------------------------------------------------------------- as one of connections
 
@@ -184,6 +192,16 @@ class Handshake(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether every request is answered: there is none."""
         return True
+
+    def hold_back(self) -> None:
+        """Read nothing until ``let_in``."""
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def let_in(self) -> None:
+        """Read from now on."""
+        if self.transport is not None:
+            self.transport.resume_reading()
 
     def take_turn(self) -> None:
         """No request is deferred."""

@@ -32,6 +32,7 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -91,11 +92,15 @@ AclCommand: TypeAlias = CreateAcls | DeleteAcls | DescribeAcls
 """Commands about ACLs."""
 
 
+QuotaCommand: TypeAlias = AlterQuotas | DescribeQuotas
+"""Commands about client quotas."""
+
+
 UserCommand: TypeAlias = AlterUserScramCredentials | SetUser | DescribeUserScramCredentials
 """Commands about users with SCRAM credentials."""
 
 
-ServerCommand: TypeAlias = TopicCommand | ConfigCommand | AclCommand | UserCommand
+ServerCommand: TypeAlias = TopicCommand | ConfigCommand | AclCommand | QuotaCommand | UserCommand
 """Commands about what all shards share."""
 
 

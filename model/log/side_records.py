@@ -22,6 +22,7 @@ from model.ids import (
     TopicId,
     TopicName,
 )
+from model.quotas import QuotaEntity
 from model.scram import ScramCredential, ScramMechanism
 from model.secret import HIDDEN
 from model.value import value
@@ -123,6 +124,20 @@ class AclSideValue:
 
 
 @value
+class QuotaSideKey:
+    """An entity with client quotas."""
+
+    entity: QuotaEntity
+
+
+@value
+class QuotaSideValue:
+    """Its quotas, sorted by name."""
+
+    quotas: tuple[tuple[str, float], ...]
+
+
+@value
 class ScramCredentialKey:
     """The credential of a user for a mechanism; its value is a ``ScramCredential``."""
 
@@ -205,6 +220,7 @@ SideKey: TypeAlias = (
     | ImportGraceKey
     | GroupConfigsSideKey
     | AclSideKey
+    | QuotaSideKey
     | ScramCredentialKey
     | FakeSaltSecretKey
     | ShardSideKey
@@ -217,6 +233,7 @@ SideValue: TypeAlias = (
     | ImportGraceValue
     | GroupConfigsSideValue
     | AclSideValue
+    | QuotaSideValue
     | ScramCredential
     | FakeSaltSecretValue
     | ShardSideValue

@@ -21,6 +21,7 @@ from model.responses.groups import (
 )
 from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListTransactionsResponse, ProducerIdResponse
 from model.responses.users import (
@@ -57,6 +58,8 @@ Response: TypeAlias = (
     | ListTransactionsResponse
     | DeleteAclsResponse
     | DescribeAclsResponse
+    | AlterQuotasResponse
+    | DescribeQuotasResponse
     | AlterUserScramCredentialsResponse
     | DescribeUserScramCredentialsResponse
     | Done

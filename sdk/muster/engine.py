@@ -21,6 +21,7 @@ from muster.errors import (
     MemberLost,
     MusterError,
     decode_error,
+    find_delay_s,
 )
 from muster.member_options import MemberOptions
 from muster.member_sender import MemberSender
@@ -276,7 +277,7 @@ class Engine:
                 # The other member may keep the id for ever, and this one owns nothing meanwhile.
                 _LOG.warning("join_waits group=%s reason=%s", self.group_id, refusal)
             self._refusal = refusal
-            self._arm_retry()
+            self._arm_retry(max(find_delay_s(refused.error), _RETRY_DELAY_S))
             if not self.membership.is_answered:
                 self._sender.lease.settle(stream.sent)
             return
@@ -341,9 +342,9 @@ class Engine:
         if not is_answered:
             _LOG.warning("leave_unanswered group=%s member=%s", self.group_id, self.member_id)
 
-    def _arm_retry(self) -> None:
+    def _arm_retry(self, delay_s: float) -> None:
         if self._retry is None:
-            self._retry = self._loop.call_later(_RETRY_DELAY_S, self._on_retry)
+            self._retry = self._loop.call_later(delay_s, self._on_retry)
 
     def _on_retry(self) -> None:
         self._retry = None

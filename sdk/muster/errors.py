@@ -17,6 +17,7 @@ FENCED_INSTANCE_ID: Final = 82
 STALE_MEMBER_EPOCH: Final = 113
 UNRELEASED_INSTANCE_ID: Final = 111
 FENCED_MEMBER_EPOCH: Final = 110
+THROTTLING_QUOTA_EXCEEDED: Final = 89
 FENCING: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, 69, 82})
 """Error codes of a commit or fetch whose member was fenced or has expired."""
 
@@ -61,6 +62,11 @@ class CommitFailed(MusterError):
         more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
         super().__init__(f"{first[0]}{more} not committed: {first[1]}", first[1].code)
         self.failures = failures
+
+
+def find_delay_s(error: types_pb2.Error) -> float:
+    """How long the server asks to wait before the request comes again; 0 if it does not say."""
+    return error.retry_after_ms / 1_000
 
 
 def decode_error(error: types_pb2.Error, kind: type[MusterError] = MusterError) -> MusterError:

@@ -10,16 +10,18 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from muster.connection.unary import ask
+from muster.connection.unary import ask, find_pushback_s
 from muster.engine import Engine
 from muster.errors import (
     FENCING,
     PASSING,
     STALE_MEMBER_EPOCH,
+    THROTTLING_QUOTA_EXCEEDED,
     CommitFailed,
     MemberLost,
     MusterError,
     decode_error,
+    find_delay_s,
 )
 from muster.partitions import OffsetAndMetadata, TopicPartition, encode_names, encode_offsets
 from muster.v1 import group_pb2, types_pb2
@@ -201,7 +203,11 @@ def check_owned(
 
 
 async def wait_until_available(error: grpc.aio.AioRpcError) -> None:
-    """Wait before a retry if the server could not be reached; otherwise raise."""
+    """Wait before a retry if the server could not be reached, or says when; otherwise raise."""
+    pushback_s = find_pushback_s(error)
+    if pushback_s is not None:
+        await asyncio.sleep(max(pushback_s, RETRY_DELAY_S))
+        return
     if error.code() not in _NOT_TAKEN:
         raise MusterError(error.details() or error.code().name) from error
     await asyncio.sleep(RETRY_DELAY_S)
@@ -223,6 +229,8 @@ async def _handle_error(engine: Engine, error: types_pb2.Error, epoch: int) -> N
         raise decode_error(error, MemberLost)
     if error.error_code in PASSING:
         await asyncio.sleep(RETRY_DELAY_S)
+    elif error.error_code == THROTTLING_QUOTA_EXCEEDED:
+        await asyncio.sleep(max(find_delay_s(error), RETRY_DELAY_S))
     elif error.error_code == STALE_MEMBER_EPOCH:
         # The assignment with the new epoch is on its way.
         while engine.holds and engine.membership.member_epoch == epoch:

@@ -21,6 +21,7 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    QuotaSideKey,
     ScramCredentialKey,
     SideRecord,
     TopicDeletionKey,
@@ -139,6 +140,7 @@ def move_side(
                 | ImportGraceKey()
                 | GroupConfigsSideKey()
                 | AclSideKey()
+                | QuotaSideKey()
                 | ScramCredentialKey()
                 | FakeSaltSecretKey()
             ):

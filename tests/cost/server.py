@@ -12,6 +12,7 @@ from typing import Any, Final
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
+from gateway.quotas.metered_connection import meter
 from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
@@ -21,6 +22,7 @@ from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import TopicId, TopicName
+from security.quotas.client_quotas import ClientQuotas
 from tests.cost.turns import Counted, CountedLoop, LoopScheduler
 from tests.support.gateway.wire_door import Door, Gateway
 from tests.support.memory import MemoryLogStore
@@ -48,12 +50,14 @@ class CostServer:
         gateway: GatewaySettings | None = None,
         store: Any = None,
         authorizer: Authorizer | None = None,
+        quotas: ClientQuotas | None = None,
     ) -> None:
         quiet_logs()
         self.loop = CountedLoop()
         self.scheduler = LoopScheduler(self.loop)
         self.settings = settings or AT_REST
         self.authorizer = authorizer or AllowAll()
+        self.quotas = quotas if quotas is not None else ClientQuotas()
         self.store = store or MemoryLogStore(4)
         self.runtime = Runtime(
             self.store,
@@ -62,6 +66,7 @@ class CostServer:
             scheduler=self.scheduler,
             on_failure=self._fail,
             authorizer=self.authorizer,
+            quotas=self.quotas.index,
         )
         self.loop.complete(self._start())
         clock: Any = self.loop
@@ -70,6 +75,7 @@ class CostServer:
             self.authorizer,
             coordinator=self.runtime,
             clock=clock,
+            quotas=self.quotas,
         )
         with self._on_loop():
             self.topics = LocalTopics(
@@ -79,6 +85,10 @@ class CostServer:
         self.loop.complete(self.topics.start())
         object.__setattr__(self.gateway.shared.node, "topics", self.topics)
         self.door: Door = self.gateway.connect()
+
+    def meter_door(self) -> None:
+        """Requests are looked at for quotas from now on."""
+        meter(self.door.connection, self.quotas)
 
     def _fail(self, failure: BaseException) -> None:
         raise failure

@@ -92,6 +92,10 @@ SAID: Final[dict[str, dict[str, Any]]] = {
         "salted_password": bytes(32),
     },
     "OffsetDelete": {"group_id": G},
+    "DescribeClientQuotas": {"entity_type": "user", "match_type": 2},
+    "AlterClientQuotas": {
+        "entity_type": "user", "entity_name": "t{}", "key": "request_percentage", "value": 1.0,
+    },
     "ConsumerGroupHeartbeat": {
         "group_id": G, "member_id": "m", "member_epoch": 0, "rebalance_timeout": 60_000,
         "subscribed_topic_names": ("t0",),

@@ -23,9 +23,11 @@ from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.services import Services
+from coordinator.service.calls.throttle import Throttle
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.grpc_server import SERVICES
@@ -182,6 +184,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         5_000,
         Turns(),
         Backlog(1 << 30, server.loop.call_soon),
+        Throttle(server.runtime),
     )
     return {
         "GroupService": GroupService(services),
@@ -189,6 +192,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "AdminService": AdminService(services),
         "BackupService": BackupService(access, None),
         "AccessService": AccessService(services),
+        "QuotaService": QuotaService(services),
         "UserService": UserService(services),
     }
 

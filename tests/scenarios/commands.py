@@ -56,6 +56,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
+from tests.scenarios import quota_text
 from tests.scenarios.acl_text import make_create, make_delete, make_list
 from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
@@ -192,6 +193,8 @@ class Commands:
             "deny": make_create,
             "acls": make_list,
             "delete-acls": make_delete,
+            "quota": quota_text.make_alter,
+            "quotas": quota_text.make_list,
             "scram": make_alter,
             "set-user": make_set_user,
             "users": make_list_users,

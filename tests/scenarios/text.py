@@ -37,6 +37,8 @@ from model.log.side_records import (
     ProducerGroupValue,
     ProducerStateKey,
     ProducerStateValue,
+    QuotaSideKey,
+    QuotaSideValue,
     ScramCredentialKey,
     SideRecord,
     TopicDeletionKey,
@@ -64,6 +66,7 @@ from model.responses.groups import (
 )
 from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from model.responses.response import Done
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListedTransaction, ListTransactionsResponse
@@ -78,6 +81,7 @@ from tests.scenarios.client_assignor_text import (
     format_prepared,
 )
 from tests.scenarios.embedded_text import format_given, format_said
+from tests.scenarios.quota_text import format_quota_answer, format_quotas
 from tests.scenarios.user_text import format_credential, format_users
 from tests.support.virtual.scheduler import START_WALL_MS
 
@@ -226,6 +230,8 @@ def _format_others(answer: Answer) -> list[str]:
             return _format_plan(answer)
         case DescribeAclsResponse(acls):
             return [format_acl(acl) for acl in acls] or ["no ACLs"]
+        case AlterQuotasResponse() | DescribeQuotasResponse():
+            return format_quota_answer(answer)
         case AlterUserScramCredentialsResponse() | DescribeUserScramCredentialsResponse():
             return format_users(answer)
         case DeleteAclsResponse(acls):
@@ -478,6 +484,10 @@ def format_side(record: SideRecord) -> str:
             return f"settings of {group_id}: " + (", ".join(said) or NOTHING)
         case ProducerGroupKey() | ProducerStateKey():
             return _format_producer_side(record)
+        case QuotaSideKey(entity):
+            value = record.value
+            quotas = dict(value.quotas) if isinstance(value, QuotaSideValue) else {}
+            return format_quotas(entity, quotas)
         case ScramCredentialKey() | FakeSaltSecretKey():
             return format_credential(record)
         case AclSideKey(acl):

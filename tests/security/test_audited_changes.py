@@ -61,6 +61,7 @@ ALLOW_ALICE: Final = {
     "pattern_type": "LITERAL",
 }
 ORDERS: Final = {"topic_id": "b3JkZXJzAQEBAQEBAQEBAQ", "partitions": 3}
+BACKUP: Final = {"folder": "/backups/1", "bytes": 0, "with_credentials": True}
 SESSION: Final = "consumer.session.timeout.ms"
 
 
@@ -114,8 +115,7 @@ class Doors:
 
     async def join_static(self) -> None:
         fields = join_fields(5, "g") | {"group_instance_id": "pod-1"}
-        answer = await self.wire.ask(JOIN, 5, **fields)
-        assert answer.error_code == 0, answer
+        assert (await self.wire.ask(JOIN, 5, **fields)).error_code == 0
 
 
 @asynccontextmanager
@@ -208,6 +208,14 @@ OTHER_CREDENTIAL: Final = CREDENTIAL | {"stored_key": b"K" * 32}
 ALICE: Final = {"users": {"alice": {"SCRAM-SHA-256": 4_096}}}
 
 
+QUOTA_SET: Final = cluster_change(
+    "AlterQuotas",
+    None,
+    {"quotas": [{"user": "alice", "commit_rate": 5.0}]},
+    Operation.ALTER_CONFIGS,
+)
+
+
 def call(name: str, /, **fields: Any) -> Callable[[Doors], Awaitable[Any]]:
     return lambda doors: doors.call(name, **fields)
 
@@ -255,6 +263,14 @@ RPCS: Final = {
         call("UserService.AlterUser", name="alice", credentials=[CREDENTIAL]),
         cluster_change("SetUser", ALICE, ALICE),
         call("UserService.CreateUser", name="alice", credentials=[OTHER_CREDENTIAL]),
+    ),
+    "QuotaService.AlterQuotas": Case(
+        call(
+            "QuotaService.AlterQuotas",
+            entity={"user": "alice"},
+            changes=[{"key": "commit_rate", "value": 5}],
+        ),
+        QUOTA_SET,
     ),
     "UserService.DeleteUser": Case(
         call("UserService.DeleteUser", name="alice"),
@@ -316,7 +332,7 @@ RPCS: Final = {
     ),
     "BackupService.CreateBackup": Case(
         call("BackupService.CreateBackup", folder="/backups/1", with_credentials=True),
-        cluster_change("CreateBackup", None, {"folder": "/backups/1", "bytes": 0, "with_credentials": True}),
+        cluster_change("CreateBackup", None, BACKUP),
     ),
     "GroupService.CommitOffsets": Case(
         call(
@@ -437,6 +453,20 @@ WIRE: Final = {
             ],
         ),
         cluster_change("AlterUserScramCredentials", None, ALICE),
+    ),
+    "AlterClientQuotas": Case(
+        ask(
+            49,
+            1,
+            entries=[
+                {
+                    "entity": [{"entity_type": "user", "entity_name": "alice"}],
+                    "ops": [{"key": "commit_rate", "value": 5.0, "remove": False}],
+                }
+            ],
+            validate_only=False,
+        ),
+        QUOTA_SET,
     ),
     "CreatePartitions": Case(
         ask(37, 3, topics=[{"name": "orders", "count": 5, "assignments": None}]), GROWN
@@ -591,11 +621,10 @@ async def test_very_many_offsets_are_several_lines() -> None:
         for offset in (1, 2):
             rows = dict.fromkeys(range(250), offset)
             await doors.wire.ask(COMMIT, 8, **commit("g", "orders", rows))
-        first, second = doors.audit.changes[:3], doors.audit.changes[3:]
-        assert [change.before for change in first] == [None] * 3
+        assert [change.before for change in doors.audit.changes[:3]] == [None] * 3
         noted = [
             (change.before["offsets"], change.after["offsets"])  # type: ignore[index]
-            for change in second
+            for change in doors.audit.changes[3:]
         ]
         assert [len(after) for _, after in noted] == [100, 100, 50]  # type: ignore[arg-type]
         assert all(before.keys() == after.keys() for before, after in noted)  # type: ignore[attr-defined]

@@ -13,11 +13,13 @@ from coordinator.core.groups.config_changes import (
     compute_group_settings,
     handle_alter_group_configs,
 )
+from coordinator.core.groups.quota_changes import handle_quota_command
 from coordinator.core.groups.user_changes import handle_user_command, replay_user
 from coordinator.core.state.outcome import Outcome, RefreshGroups
 from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
 from model.commands.command import ConfigCommand, ServerCommand, TopicCommand
 from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
+from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -47,6 +49,8 @@ from model.log.side_records import (
     ImportGraceValue,
     ProducerIdBlockKey,
     ProducerIdBlockValue,
+    QuotaSideKey,
+    QuotaSideValue,
     ScramCredentialKey,
     ShardSideKey,
     SideRecord,
@@ -69,6 +73,7 @@ from model.topics import (
     compute_metric_name,
 )
 from security.acl_index import AclIndex
+from security.quotas.quota_index import QuotaIndex
 from security.scram_credentials import ScramCredentials
 
 PARTITIONS_MAX = 100_000
@@ -86,8 +91,8 @@ class Catalogue:
     before the retention has passed since then. ``group_configs`` are the configs set on groups;
     ``group_settings`` are the effective settings of these groups on a server with ``settings``.
     ``longest_session_timeouts_ms`` has the former session timeout of groups that shortened it.
-    ``acls`` and ``scram_credentials`` are in force with the record, before that is durable.
-    ``new_fake_salt_secret`` is written with the first change of credentials.
+    ``acls``, ``quotas`` and ``scram_credentials`` are in force with the record, before that is
+    durable. ``new_fake_salt_secret`` is written with the first change of credentials.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -99,6 +104,7 @@ class Catalogue:
     group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
     longest_session_timeouts_ms: dict[GroupId, int] = field(default_factory=dict)
     acls: AclIndex = field(default_factory=AclIndex)
+    quotas: QuotaIndex = field(default_factory=QuotaIndex)
     scram_credentials: ScramCredentials = field(default_factory=ScramCredentials)
     new_fake_salt_secret: bytes = field(default=b"", repr=False)
 
@@ -123,10 +129,22 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
         case GroupConfigsSideKey(group_id), value:
             assert value is None or isinstance(value, GroupConfigsSideValue)
             _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))
+        case ((AclSideKey() | QuotaSideKey() | ScramCredentialKey() | FakeSaltSecretKey()), _):
+            _replay_access(catalogue, record)
+        case _:
+            raise AssertionError(f"unexpected side record: {record}")
+
+
+def _replay_access(catalogue: Catalogue, record: SideRecord) -> None:
+    match record.key, record.value:
         case AclSideKey(acl), AclSideValue():
             catalogue.acls.add(acl)
         case AclSideKey(acl), None:
             catalogue.acls.discard(acl)
+        case QuotaSideKey(entity), QuotaSideValue(quotas):
+            catalogue.quotas.put(entity, dict(quotas))
+        case QuotaSideKey(entity), None:
+            catalogue.quotas.discard(entity)
         case ((ScramCredentialKey() | FakeSaltSecretKey()), _):
             replay_user(catalogue.scram_credentials, record)
         case _:
@@ -161,6 +179,8 @@ def handle_server_command(
             return handle_config_command(catalogue, command)
         case CreateAcls() | DeleteAcls() | DescribeAcls():
             return handle_acl_command(catalogue.acls, command)
+        case AlterQuotas() | DescribeQuotas():
+            return handle_quota_command(catalogue.quotas, command)
         case AlterUserScramCredentials() | SetUser() | DescribeUserScramCredentials():
             secret = catalogue.new_fake_salt_secret
             return handle_user_command(catalogue.scram_credentials, command, secret)

@@ -35,6 +35,7 @@ from model.responses.users import (
     DescribeUserScramCredentialsResponse,
 )
 from model.scram import (
+    FAKE_SALT_SECRET_BYTES,
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     SALT_BYTES_MAX,
@@ -84,6 +85,7 @@ def replay_user(credentials: ScramCredentials, record: SideRecord) -> None:
 def _with_secret(credentials: ScramCredentials, outcome: Outcome, new_secret: bytes) -> Outcome:
     if not outcome.side or credentials.fake_salt_secret is not None:
         return outcome
+    assert len(new_secret) == FAKE_SALT_SECRET_BYTES
     secret = SideRecord(FakeSaltSecretKey(), FakeSaltSecretValue(new_secret))
     return outcome.with_side((secret, *outcome.side))
 

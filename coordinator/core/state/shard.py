@@ -117,6 +117,24 @@ class Shard:
         member = None if group is None else group.member(member_id)
         return member is not None and member.member_epoch >= 0
 
+    def holds_member(self, group_id: GroupId, member_id: MemberId) -> bool:
+        """Whether a group of either protocol has the member, also one that has not joined yet."""
+        consumers = self.consumer_groups.get(group_id)
+        if consumers is not None and consumers.member(member_id) is not None:
+            return True
+        classic = self.classic_group(group_id)
+        return classic is not None and (
+            member_id in classic.members or member_id in classic.pending_members
+        )
+
+    def holds_group(self, group_id: GroupId) -> bool:
+        """Whether the group exists, if only by its offsets."""
+        return (
+            group_id in self.consumer_groups
+            or self.classic_group(group_id) is not None
+            or self.has_simple_group(group_id)
+        )
+
     def has_simple_group(self, group_id: GroupId) -> bool:
         """Whether the group has offsets, committed or pending in a transaction."""
         return group_id in self.offset_groups or self.open_transactions.has_group(group_id)

@@ -34,6 +34,7 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -67,6 +68,7 @@ AuditedCommand: TypeAlias = (
     | DeleteAcls
     | AlterUserScramCredentials
     | SetUser
+    | AlterQuotas
     | DeleteGroup
     | DeleteOffsets
     | OffsetCommit
@@ -101,6 +103,7 @@ def find_audited(command: Command) -> AuditedCommand | None:
             | DeleteAcls()
             | AlterUserScramCredentials()
             | SetUser()
+            | AlterQuotas()
             | DeleteGroup()
             | DeleteOffsets()
             | ConvertToClassicGroup()
@@ -129,6 +132,7 @@ def find_audited(command: Command) -> AuditedCommand | None:
             | ListGroupConfigs()
             | DescribeAcls()
             | DescribeUserScramCredentials()
+            | DescribeQuotas()
             | ListTransactions()
             # The coordinator's own.
             | ReconcileMember()
@@ -193,6 +197,8 @@ def find_subject(command: AuditedCommand, image: TopicImage) -> Subject:
             return Subject(Operation.READ, ResourceType.GROUP, group_id)
         case AlterUserScramCredentials() | SetUser():
             return Subject(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+        case AlterQuotas():
+            return Subject(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
         case CreateAcls() | DeleteAcls() | EndTransaction():
             return Subject(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
         case WriteTxnMarkers():

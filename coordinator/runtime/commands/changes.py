@@ -7,7 +7,7 @@ once it is durable. A command that is refused, or that changes nothing, is no ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
@@ -21,9 +21,17 @@ from coordinator.runtime.commands.audited_commands import (
     AuditedCommand,
     Subject,
     find_audited,
-    find_deleted,
     find_subject,
     is_by_administrator,
+)
+from coordinator.runtime.commands.catalogued_changes import (
+    PART,
+    Catalogued,
+    Looked,
+    Pair,
+    compute_catalogued,
+    look_in_catalogue,
+    split,
 )
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.offsets.offset_reads import (
@@ -32,14 +40,10 @@ from coordinator.runtime.offsets.offset_reads import (
     fits_in_key,
 )
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
-from model.acls import Acl
-from model.commands.access import CreateAcls, DeleteAcls
 from model.commands.command import Command
-from model.commands.configs import AlterGroupConfigs
 from model.commands.consumer import LeaveGroup
 from model.commands.groups import ConvertToClassicGroup, DeleteGroup
 from model.commands.offsets import DeleteOffsets, OffsetCommit
-from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic, SetTopicRacks
 from model.commands.transactions import EndTransaction, WriteTxnMarkers
 from model.commands.users import AlterUserScramCredentials, SetUser
 from model.errors import ErrorCode, GroupError
@@ -47,9 +51,6 @@ from model.ids import GroupId, LogPartition, TopicName
 from model.log.records import OffsetCommitKey
 from model.responses.classic import LeaveGroupResponse
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse
-from model.scram import ScramCredential, ScramMechanism
-from model.topics import Topic
-from storage.codec.kinds import uuid_to_json
 from storage.codec.record_codec import encode_key
 from storage.log_store import LatestEntry, StoreError
 
@@ -57,13 +58,9 @@ log = structlog.get_logger()
 
 OFFSETS_MAX: Final = 1_000
 """Offsets of one command that are looked at and noted, each in some 6 µs."""
-PART: Final = 100
-"""Offsets, ACLs and members in one line of the log."""
 
 _Offsets: TypeAlias = Mapping[OffsetPlace, int]
-_Users: TypeAlias = Mapping[str, Mapping[ScramMechanism, ScramCredential]]
-_Before: TypeAlias = State | _Offsets | _Users | frozenset[Acl] | None
-_Pair: TypeAlias = tuple[State | None, State | None]
+_Before: TypeAlias = Looked | _Offsets
 
 
 class _Noted(NamedTuple):
@@ -102,7 +99,7 @@ class Changes:
                     self._note_safely(noted, after[-1], answer)
 
         route(command, answer_and_note)
-        if isinstance(command, _Catalogued):
+        if isinstance(command, Catalogued):
             # Such a command is carried out at once, and others that follow are not yet.
             after.append(self._look(command))
 
@@ -125,17 +122,9 @@ class Changes:
     # ------------------------------------------------------------------------- what is there now
 
     def _look(self, command: AuditedCommand) -> _Before:
+        if isinstance(command, Catalogued):
+            return look_in_catalogue(self._catalogue, command)
         match command:
-            case CreateTopic(name=name) | GrowTopic(name=name) | SetTopicRacks(name=name):
-                return _describe_topic(self._catalogue.image.by_name.get(name))
-            case DeleteTopic():
-                return _describe_topic(find_deleted(command, self._catalogue.image))
-            case AlterGroupConfigs(group_id=group_id):
-                return dict(self._catalogue.group_configs.get(group_id, {}))
-            case CreateAcls(acls=acls) | DeleteAcls(acls=acls):
-                return frozenset(acl for acl in acls if acl in self._catalogue.acls)
-            case AlterUserScramCredentials() | SetUser():
-                return self._find_users(command)
             case DeleteGroup(group_id=group_id):
                 return self._describe_group(group_id)
             case ConvertToClassicGroup(group_id=group_id):
@@ -153,16 +142,6 @@ class Changes:
                 return self._describe_transaction(command)
             case _:
                 assert_never(command)
-
-    def _find_users(self, command: AlterUserScramCredentials | SetUser) -> _Users:
-        """The credentials of the users, to be compared: they are never noted themselves."""
-        if isinstance(command, SetUser):
-            users = {command.user}
-        else:
-            users = {each.user for each in command.deletions}
-            users |= {each.user for each in command.upsertions}
-        find = self._catalogue.scram_credentials.find_mechanisms
-        return {user: dict(find(user)) for user in users if find(user)}
 
     def _describe_group(self, group_id: GroupId) -> State | None:
         """A group that is to be deleted, with the first of its offsets."""
@@ -219,35 +198,16 @@ class Changes:
         }
 
 
-_Catalogued = (
-    CreateTopic | GrowTopic | SetTopicRacks | DeleteTopic | AlterGroupConfigs | CreateAcls
-    | DeleteAcls | AlterUserScramCredentials | SetUser
-)  # fmt: skip
-"""Commands of what all shards share."""
-
-
 # ------------------------------------------------------------------------------ before and after
 
 
-def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[_Pair]:
+def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[Pair]:
     """What was before and what is after, in parts that fit a line."""
     command, before = noted.command, noted.before
+    if isinstance(command, Catalogued):
+        yield from compute_catalogued(command, before, looked)
+        return
     match command:
-        case CreateTopic() | GrowTopic() | SetTopicRacks() | DeleteTopic() | AlterGroupConfigs():
-            yield before, looked
-        case CreateAcls():
-            acls = [_describe_acl(acl) for acl in dict.fromkeys(command.acls)
-                    if acl in looked and acl not in before]  # fmt: skip
-            yield from ((None, {"acls": part}) for part in _split(acls))
-        case DeleteAcls():
-            acls = [_describe_acl(acl) for acl in dict.fromkeys(command.acls)
-                    if acl in before and acl not in looked]  # fmt: skip
-            yield from (({"acls": part}, None) for part in _split(acls))
-        case AlterUserScramCredentials() | SetUser():
-            users = [user for user in sorted({*before, *looked})
-                     if before.get(user) != looked.get(user)]  # fmt: skip
-            for part in _split(users):
-                yield _describe_users(before, part), _describe_users(looked, part)
         case DeleteGroup():
             yield before, None
         case ConvertToClassicGroup():
@@ -256,7 +216,7 @@ def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[_Pair
             assert isinstance(answer, OffsetDeleteResponse)
             deleted = _find_done(answer)
             gone = [(place, offset) for place, offset in before.items() if place in deleted]
-            yield from (({"offsets": _render(dict(part))}, None) for part in _split(gone))
+            yield from (({"offsets": _render(dict(part))}, None) for part in split(gone))
         case OffsetCommit():
             assert isinstance(answer, OffsetCommitResponse)
             yield from _compare_offsets(command, before, answer)
@@ -264,7 +224,7 @@ def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[_Pair
             assert isinstance(answer, LeaveGroupResponse)
             rows = zip(before["members"], answer.errors, strict=True)
             left = [named for named, error in rows if named and error is ErrorCode.NONE]
-            yield from (({"members": part}, None) for part in _split(left))
+            yield from (({"members": part}, None) for part in split(left))
         case EndTransaction() | WriteTxnMarkers():
             state = "CompleteCommit" if command.committed else "CompleteAbort"
             yield before, None if before is None else {**before, "state": state}
@@ -274,7 +234,7 @@ def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[_Pair
 
 def _compare_offsets(
     command: OffsetCommit, before: _Offsets, answer: OffsetCommitResponse
-) -> Iterator[_Pair]:
+) -> Iterator[Pair]:
     """Offsets before and after, in parts; only of partitions that were committed."""
     rows = (
         ((result.name or topic.name or TopicName(""), row[0]), row[1], done.error)
@@ -286,19 +246,9 @@ def _compare_offsets(
         for place, offset, error in islice(rows, OFFSETS_MAX)
         if error is ErrorCode.NONE and before.get(place) != offset
     ]
-    for part in _split(moved):
+    for part in split(moved):
         former = {place: before[place] for place, _ in part if place in before}
         yield {"offsets": _render(former)} if former else None, {"offsets": _render(dict(part))}
-
-
-def _describe_users(users: _Users, names: Sequence[str]) -> State | None:
-    """The iterations by mechanism: nothing else of a credential."""
-    described = {
-        name: {mechanism.value: found.iterations for mechanism, found in users[name].items()}
-        for name in names
-        if name in users
-    }
-    return {"users": described} if described else None
 
 
 def _find_done(answer: OffsetDeleteResponse) -> set[OffsetPlace]:
@@ -320,16 +270,6 @@ def _render(offsets: _Offsets) -> dict[str, int]:
     return {f"{name}-{number}": offset for (name, number), offset in offsets.items()}
 
 
-def _describe_topic(topic: Topic | None) -> State | None:
-    if topic is None:
-        return None
-    described: dict[str, object] = {
-        "topic_id": uuid_to_json(topic.topic_id),
-        "partitions": topic.partitions,
-    }
-    return described | {"racks": topic.racks} if topic.racks else described
-
-
 def _describe_kind(shard: Shard, group_id: GroupId) -> State | None:
     """The type and the state of a group; offsets alone make a classic group."""
     consumer = shard.consumer_groups.get(group_id)
@@ -342,19 +282,3 @@ def _describe_kind(shard: Shard, group_id: GroupId) -> State | None:
     if classic is not None:
         return {"type": "classic", "state": classic.state.value}
     return {"type": "classic", "state": "Empty"} if shard.has_simple_group(group_id) else None
-
-
-def _describe_acl(acl: Acl) -> State:
-    return {
-        "principal": acl.rule.principal,
-        "host": acl.rule.host,
-        "operation": acl.rule.operation.value,
-        "permission": acl.rule.permission.value,
-        "resource_type": acl.pattern.resource_type.value,
-        "resource_name": acl.pattern.name,
-        "pattern_type": acl.pattern.pattern_type.value,
-    }
-
-
-def _split(rows: Sequence[Any]) -> Iterator[Any]:
-    return (rows[begin : begin + PART] for begin in range(0, len(rows), PART))

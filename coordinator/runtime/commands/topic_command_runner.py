@@ -1,4 +1,4 @@
-"""Commands about topics, group configs and ACLs, carried out for all shards."""
+"""Commands about topics, group configs, ACLs and quotas, carried out for all shards."""
 
 from __future__ import annotations
 

@@ -45,6 +45,20 @@ REFUSED_RETRY_MS: Final = 1_000
 log = structlog.get_logger()
 
 
+class RunsSlices(Protocol):
+    """What runs work in time slices: see ``Slices``."""
+
+    def run(
+        self, steps: Paced[None], on_failure: Callable[[Exception], None] | None = None
+    ) -> None:
+        """Do the first slice now, unless other work is queued, and the rest in later iterations."""
+
+    def go_on(
+        self, steps: Paced[None], on_failure: Callable[[Exception], None] | None = None
+    ) -> None:
+        """Do the next slice in a later iteration; the caller has done the first."""
+
+
 class Slices:
     """The work in progress. ``call_soon`` calls in a later iteration of the loop.
 

@@ -34,6 +34,7 @@ from model.responses.response import Done
 from model.responses.transactions import ProducerIdResponse
 from model.topics import Topic, TopicImage, compute_settled_image
 from security.acl_index import AclIndex
+from security.quotas.quota_index import QuotaIndex
 from security.scram_credentials import ScramCredentials
 from storage.log_store import LogStore
 
@@ -121,6 +122,11 @@ class TopicCatalogueRuntime:
     def scram_credentials(self) -> ScramCredentials:
         """The credentials of users; a live view."""
         return self._state.scram_credentials
+
+    @property
+    def quotas(self) -> QuotaIndex:
+        """The quotas in force; a live view."""
+        return self._state.quotas
 
     @property
     def acls(self) -> AclIndex:

@@ -10,8 +10,13 @@ import grpc
 import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryError
-from coordinator.service.wire.error_statuses import DETAILS_KEY, STATUS_OF, compute_status
-from model.errors import GroupError
+from coordinator.service.wire.error_statuses import (
+    DETAILS_KEY,
+    PUSHBACK_KEY,
+    STATUS_OF,
+    compute_status,
+)
+from model.errors import GroupError, ThrottlingQuotaExceeded
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,7 +51,10 @@ class Guard:
             if isinstance(error, HistoryError):
                 about.update(error.about)
             status = compute_status(error, about)
+            trailers: tuple[tuple[str, str | bytes], ...]
             trailers = ((DETAILS_KEY, status.SerializeToString()),)
+            if isinstance(error, ThrottlingQuotaExceeded):
+                trailers += ((PUSHBACK_KEY, str(error.retry_after_ms)),)
             await self._context.abort(STATUS_OF[error.code], status.message, trailers)
         elif isinstance(error, Exception) and not isinstance(error, _GRPCS_OWN):
             _LOG.error("grpc_call_failed", exc_info=error)

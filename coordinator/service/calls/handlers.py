@@ -16,6 +16,9 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from coordinator.service.calls.guard import Guard
+from coordinator.service.calls.throttle import Throttle
+
 _Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 _Behaviour: TypeAlias = Callable[[Any, _Context], Awaitable[Any]]
 
@@ -51,11 +54,11 @@ class CallsInFlight:
 
 
 def make_handler(
-    service: ServiceDescriptor, servicer: object, calls: CallsInFlight
+    service: ServiceDescriptor, servicer: object, calls: CallsInFlight, throttle: Throttle
 ) -> grpc.GenericRpcHandler[Any, Any]:
     """Bind the methods of ``servicer``, named as in the service; bidirectional or unary."""
     methods = {
-        method.name: _make_method(method, getattr(servicer, method.name), calls)
+        method.name: _make_method(method, getattr(servicer, method.name), calls, throttle)
         for method in service.methods
     }
     return grpc.method_handlers_generic_handler(service.full_name, methods)
@@ -107,14 +110,18 @@ async def _check(request: object, context: _Context) -> None:
 
 
 def _make_method(
-    method: MethodDescriptor, behaviour: _Behaviour, calls: CallsInFlight
+    method: MethodDescriptor, behaviour: _Behaviour, calls: CallsInFlight, throttle: Throttle
 ) -> grpc.RpcMethodHandler[Any, Any]:
     deserialize, encode = _make_codec(method)
+    service, is_stream = method.containing_service.name, method.client_streaming
 
     async def handle(request: object, context: _Context) -> Any:
         calls.begin(context)
         try:
             await _check(request, context)
+            if not is_stream:
+                async with Guard(context):
+                    await throttle.admit(service, method.name, request, context.peer())
             return await behaviour(request, context)
         except grpc.aio.AbortError as error:
             # gRPC stores the exception in the call, and its frames reference the call: a cycle.

@@ -8,6 +8,7 @@ from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
 from coordinator.runtime.members.member_rights import MemberRights
 from coordinator.service.calls.access import Access
+from coordinator.service.calls.throttle import Throttle
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.pinger import Pinger
@@ -33,6 +34,7 @@ class Services:
     ping_interval_ms: int
     turns: Turns
     backlog: Backlog
+    throttle: Throttle
     history: HistoryReads | None = None
     rights: MemberRights | None = None
 

@@ -29,6 +29,7 @@ from coordinator.service.session.updates import (
 from coordinator.service.streams.backlog import Share
 from coordinator.service.streams.session_turns import ACTION_BYTES, ACTIONS, FIRST_ACTIONS
 from coordinator.service.wire.decode import (
+    JOIN_EPOCH,
     check_id,
     decode_group_id,
     decode_join,
@@ -44,6 +45,8 @@ from model.commands.consumer import UNCHANGED
 from model.errors import GroupError, InvalidRequest, UnknownMemberId
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2
+from security.quotas.client_quotas import Work
+from security.quotas.holdings import Held
 
 
 class SessionViolation(Exception):
@@ -65,8 +68,14 @@ class Session:
         self._members = SessionMembers(services, self._output)
         self._assignors = AssignorActions(services, self._members, self._output)
         self.is_stopping = False
+        self._throttle_s = 0.0
         services.sessions.open(self)
         services.pinger.add(self)
+
+    def take_throttle_s(self) -> float:
+        """For how long nothing more may be read: the client is over its quota of requests."""
+        throttle_s, self._throttle_s = self._throttle_s, 0.0
+        return throttle_s
 
     @property
     def is_ending(self) -> bool:
@@ -131,6 +140,8 @@ class Session:
     def _handle(self, action: group_pb2.MemberAction) -> None:
         kind = action.WhichOneof("action")
         try:
+            if kind not in ("join", "commit"):
+                self._note(self._caller_of(action))
             match kind:
                 case "join":
                     self._on_join(action)
@@ -148,6 +159,10 @@ class Session:
                     raise InvalidRequest("an action must be one that this server knows")
         except GroupError as error:
             self._refuse(action, error)
+
+    def _note(self, caller: Caller, held: Held | None = None) -> None:
+        throttle_s = self._services.throttle.note(caller, held)
+        self._throttle_s = max(self._throttle_s, throttle_s)
 
     def _refuse(self, action: group_pb2.MemberAction, error: GroupError) -> None:
         """Answer an action that could not be submitted with the update of its kind."""
@@ -185,6 +200,10 @@ class Session:
             names = heartbeat.subscribed_topic_names
             self._services.access.check_topics(caller, Operation.DESCRIBE, names)
         key = (heartbeat.group_id, heartbeat.member_id)
+        if heartbeat.member_epoch == JOIN_EPOCH:
+            self._services.throttle.check(caller, Work.JOIN, Held(*key))
+        else:
+            self._note(caller, Held(*key))
         member = self._members.enter(key, caller, action.join)
         if member is None:
             # Its connection had stalled: the client has since joined on another stream.
@@ -221,6 +240,7 @@ class Session:
         command = decode_stream_commit(self._caller_of(action), action, self._services.limits)
         self._check_speaks(command.caller, command.group_id, command.member_id)
         correlation_id = action.commit.correlation_id
+        self._services.throttle.check(command.caller, Work.COMMIT, Held(command.group_id, None))
         self._output.begin_request()
         reply = partial(self._on_committed, command.group_id, command.member_id, correlation_id)
         try:

@@ -9,8 +9,10 @@ from typing import TypeAlias
 import grpc
 import grpc.aio
 
+from coordinator.service.calls.grpc_caller import compute_client_host
 from coordinator.service.calls.handlers import MALFORMED, MALFORMED_MESSAGE
 from coordinator.service.calls.services import Services
+from coordinator.service.calls.throttle import TooManySessions
 from coordinator.service.session.session import Session, SessionViolation
 from coordinator.service.streams.session_turns import FIRST_ACTIONS
 from muster.v1 import group_pb2
@@ -81,6 +83,9 @@ class SessionStream:
                 await self._turns.take_if_others_wait()
             for _ in session.receive(request):
                 await self._turns.take()
+            throttle_s = session.take_throttle_s()
+            if throttle_s:
+                await asyncio.sleep(throttle_s)
             while session.is_busy:
                 # While nothing is read, HTTP/2 flow control stops the client.
                 self._progress.clear()
@@ -112,9 +117,15 @@ class SessionStream:
 async def serve_session(services: Services, context: Context) -> None:
     """Serve one session stream until either side ends it."""
     try:
+        opened = services.throttle.open_session(compute_client_host(context.peer()))
+    except TooManySessions as refusal:
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(refusal))
+    try:
         await SessionStream(services, context).run()
     except SessionViolation as violation:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(violation))
     except UnreadAnswers:
         message = "grpc.stream.total.bytes is exceeded, and this session holds the most of it"
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+    finally:
+        services.throttle.close_session(opened)

@@ -21,12 +21,14 @@ from google.rpc.error_details_pb2 import (
 )
 from google.rpc.status_pb2 import Status
 
-from model.errors import ErrorCode, GroupError, InvalidRequest
+from model.errors import ErrorCode, GroupError, InvalidRequest, ThrottlingQuotaExceeded
 from muster.v1 import types_pb2
 
 DOMAIN: Final = "muster"
 RETRY_DELAY_MS: Final = 500
 DETAILS_KEY: Final = "grpc-status-details-bin"
+PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
+"""gRPC's own trailer for clients that retry."""
 
 _S = grpc.StatusCode
 _E = ErrorCode
@@ -111,6 +113,7 @@ RETRIABLE: Final = frozenset(
         _E.COORDINATOR_LOAD_IN_PROGRESS,
         _E.COORDINATOR_NOT_AVAILABLE,
         _E.NOT_COORDINATOR,
+        _E.THROTTLING_QUOTA_EXCEEDED,
     }
 )
 """Transient codes: the same request may succeed when retried."""
@@ -141,7 +144,10 @@ def encode_error(code: ErrorCode, message: str) -> types_pb2.Error:
 
 def encode_group_error(error: GroupError) -> types_pb2.Error:
     """Encode a ``GroupError`` as the error of an OK response."""
-    return encode_error(error.code, error.message)
+    message = encode_error(error.code, error.message)
+    if isinstance(error, ThrottlingQuotaExceeded):
+        message.retry_after_ms = error.retry_after_ms
+    return message
 
 
 def compute_status(error: GroupError, metadata: dict[str, str]) -> Status:
@@ -167,7 +173,10 @@ def _compute_details(
         return (BadRequest(field_violations=[violation]),)
     if error.code in RETRIABLE:
         delay = Duration()
-        delay.FromMilliseconds(RETRY_DELAY_MS)
+        if isinstance(error, ThrottlingQuotaExceeded):
+            delay.FromMilliseconds(error.retry_after_ms)
+        else:
+            delay.FromMilliseconds(RETRY_DELAY_MS)
         return (RetryInfo(retry_delay=delay),)
     if status_code is grpc.StatusCode.FAILED_PRECONDITION:
         failed = PreconditionFailure.Violation(type=error.code.name, description=error.message)

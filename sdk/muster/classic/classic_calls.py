@@ -14,7 +14,7 @@ from muster.classic.classic_interruption import Interruption
 from muster.classic.classic_membership import ClassicMembership
 from muster.classic.classic_options import ClassicOptions
 from muster.connection.client import Client
-from muster.connection.unary import ask, describe_trouble
+from muster.connection.unary import ask, describe_trouble, find_pushback_s
 from muster.errors import PASSING, JoinRefused
 from muster.v1 import classic_pb2, classic_pb2_grpc
 
@@ -74,6 +74,11 @@ class ClassicCalls:
                 answer = await self._interruption.race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:
                 self.trouble = describe_trouble(error)
+                pushback_s = find_pushback_s(error)
+                if pushback_s is not None:
+                    # The client is over its quota, and told when it will not be.
+                    await self._interruption.pause(2 * max(pushback_s, BACKOFF_MIN_S))
+                    continue
                 if error.code() in _HOPELESS:
                     raise JoinRefused(self.trouble) from error
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:

@@ -42,6 +42,19 @@ async def ask(method: Callable[..., Awaitable[Any]], request: Any, **options: An
         ) from None
 
 
+_PUSHBACK: Final = "grpc-retry-pushback-ms"
+
+
+def find_pushback_s(error: grpc.aio.AioRpcError) -> float | None:
+    """How long the server asks to wait before the call comes again; ``None`` if it does not.
+
+    A client that is over its quota is told so.
+    """
+    trailers = error.trailing_metadata()
+    pushback = trailers.get(_PUSHBACK) if isinstance(trailers, grpc.aio.Metadata) else None
+    return int(pushback) / 1_000 if pushback is not None and str(pushback).isdecimal() else None
+
+
 _TROUBLES: Final = (
     ("Connection refused", "connection refused: nothing listens there"),
     (

@@ -7,14 +7,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Error(_message.Message):
-    __slots__ = ("error_code", "reason", "error_message")
+    __slots__ = ("error_code", "reason", "error_message", "retry_after_ms")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     reason: str
     error_message: str
-    def __init__(self, error_code: _Optional[int] = ..., reason: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+    retry_after_ms: int
+    def __init__(self, error_code: _Optional[int] = ..., reason: _Optional[str] = ..., error_message: _Optional[str] = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
 
 class TopicPartitions(_message.Message):
     __slots__ = ("topic_name", "topic_id", "partitions")

@@ -102,6 +102,7 @@ class FakeCoordinator:
         self.tickets: list[FakeTicket] = []
         self.watches: list[FakeWatch] = []
         self.has_pending_change = False
+        self.members: set[tuple[str, str]] = set()
         self.answer: Callable[[Any], Any] = quiet
 
     def submit(self, command: Any, reply: Callable[[Any], None]) -> None:
@@ -127,6 +128,12 @@ class FakeCoordinator:
         if self.has_pending_change:
             on_change()
         return self.watches[-1]
+
+    def holds_member(self, group_id: str, member_id: str) -> bool:
+        return (group_id, member_id) in self.members
+
+    def holds_group(self, group_id: str) -> bool:
+        return any(group_id == each for each, _ in self.members)
 
     def find_subscribed_names(self, group_id: str, member_id: str) -> tuple[str, ...]:
         return ()

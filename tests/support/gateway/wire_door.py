@@ -21,6 +21,7 @@ from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.settings import GatewaySettings
 from gateway.wire_listener import WireListener, make_plain_listener
+from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.fake_coordinator import FakeCoordinator, VirtualClock
 from tests.support.wire.frames import frame, make_request, parse
 
@@ -30,7 +31,8 @@ _ADDRESSES = {"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 9_092
 class FakeTransport:
     """A transport that records what is written; ``is_open`` until it is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._addresses = {**_ADDRESSES, "peername": (host, 50_000)}
         self.written = b""
         self.is_open = True
         self.is_reading = True
@@ -40,7 +42,7 @@ class FakeTransport:
         """The socket, through which a hang-up is detected."""
 
     def get_extra_info(self, name: str) -> Any:
-        return self.socket if name == "socket" else _ADDRESSES[name]
+        return self.socket if name == "socket" else self._addresses[name]
 
     def set_write_buffer_limits(self, high: int) -> None:
         assert high > 0
@@ -81,6 +83,7 @@ class Gateway:
         apis: tuple[Api, ...] = APIS,
         coordinator: Any = None,
         clock: Any = None,
+        quotas: ClientQuotas | None = None,
     ) -> None:
         self.clock = clock or VirtualClock()
         self.coordinator = coordinator or FakeCoordinator()
@@ -112,18 +115,21 @@ class Gateway:
             Refusals(self.clock.time),
             Turns(self.clock, self.clock.time),
             compute_answers_max(settings.gateway_response_total_bytes, 2**30),
+            quotas=quotas if quotas is not None else ClientQuotas(),
         )
 
-    def connect(self, listener: WireListener = PLAIN) -> Door:
-        return Door(self, listener)
+    def connect(self, listener: WireListener = PLAIN, host: str = "127.0.0.1") -> Door:
+        return Door(self, listener, host)
 
 
 class Door:
     """One connection."""
 
-    def __init__(self, gateway: Gateway, listener: WireListener = PLAIN) -> None:
+    def __init__(
+        self, gateway: Gateway, listener: WireListener = PLAIN, host: str = "127.0.0.1"
+    ) -> None:
         self.gateway = gateway
-        self.transport = FakeTransport()
+        self.transport = FakeTransport(host)
         self.connection = make_connection(gateway.shared, listener)
         self.connection.connection_made(self.transport)
         self._read = 0

@@ -19,6 +19,7 @@ from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import TopicId, TopicName
 from model.topics import Topic, TopicImage
+from security.quotas.client_quotas import ClientQuotas
 from tests.support.memory import MemoryLogStore
 from tests.support.wire.connection import Connection
 
@@ -81,11 +82,16 @@ async def run_rig(
     authorizer: Authorizer | None = None,
     apis: tuple[Api, ...] = APIS,
     clock: Any = None,
+    quotas: ClientQuotas | None = None,
     is_loaded: bool = True,
 ) -> AsyncIterator[Rig]:
     """A server over a coordinator in memory, stopped at the end."""
+    quotas = quotas if quotas is not None else ClientQuotas()
     runtime = Runtime(
-        MemoryLogStore(50), coordinator or CoordinatorSettings(), authorizer=authorizer
+        MemoryLogStore(50),
+        coordinator or CoordinatorSettings(),
+        authorizer=authorizer,
+        quotas=quotas.index,
     )
     await runtime.start()
     if is_loaded:
@@ -96,6 +102,7 @@ async def run_rig(
         NoRecords(runtime),  # type: ignore[arg-type]
         settings or GatewaySettings(),
         apis=apis,
+        quotas=quotas,
         clock=clock,
     )
     port = await server.start("127.0.0.1", 0)

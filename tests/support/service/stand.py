@@ -12,6 +12,7 @@ import grpc.aio
 
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
+from coordinator.service.calls.throttle import NO_LIMIT
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.caller import INTERNAL
@@ -21,6 +22,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicId, TopicName
 from model.responses.groups import ConsumerGroupDescribeResponse, DescribedMember
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2_grpc
+from security.quotas.client_quotas import ClientQuotas
 from tests.support.memory import MemoryLogStore
 from tests.support.waiting import until_answered
 
@@ -100,10 +102,16 @@ def _make(
     grpc_settings: GrpcSettings,
     stand: Stand | None = None,
     authorizer: Authorizer | None = None,
+    quotas: ClientQuotas | None = None,
+    sessions_per_ip: int = NO_LIMIT,
 ) -> tuple[Runtime, GrpcServer]:
     chosen = authorizer or (stand.authorizer if stand is not None else AllowAll())
-    runtime = Runtime(store, settings, authorizer=chosen)
-    return runtime, GrpcServer(runtime, chosen, grpc_settings)
+    quotas = quotas if quotas is not None else ClientQuotas()
+    runtime = Runtime(store, settings, authorizer=chosen, quotas=quotas.index)
+    server = GrpcServer(
+        runtime, chosen, grpc_settings, quotas=quotas, sessions_per_ip=sessions_per_ip
+    )
+    return runtime, server
 
 
 @asynccontextmanager
@@ -117,6 +125,8 @@ async def running_stand(
     protocols: tuple[str, ...] = ("classic", "consumer"),
     grpc_settings: GrpcSettings | None = None,
     authorizer: Authorizer | None = None,
+    quotas: ClientQuotas | None = None,
+    sessions_per_ip: int = NO_LIMIT,
 ) -> AsyncIterator[Stand]:
     """A server that runs, with one topic ``orders`` of four partitions."""
     settings = CoordinatorSettings(
@@ -129,7 +139,14 @@ async def running_stand(
     )
     chosen = grpc_settings or GrpcSettings()
     store = MemoryLogStore(4)
-    runtime, server = _make(store, settings, chosen, authorizer=authorizer)
+    runtime, server = _make(
+        store,
+        settings,
+        chosen,
+        authorizer=authorizer,
+        quotas=quotas,
+        sessions_per_ip=sessions_per_ip,
+    )
     await runtime.start()
     await runtime.loaded()
     port = await server.start("127.0.0.1", 0)

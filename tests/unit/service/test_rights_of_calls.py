@@ -15,11 +15,27 @@ from google.protobuf.message_factory import GetMessageClass
 
 from model.acls import Operation, ResourceType
 from model.ids import LogPartition
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2
+from muster.v1 import (
+    access_pb2,
+    admin_pb2,
+    backup_pb2,
+    classic_pb2,
+    group_pb2,
+    quota_pb2,
+    user_pb2,
+)
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand
 
-FILES: Final = (access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2)
+FILES: Final = (
+    access_pb2,
+    admin_pb2,
+    backup_pb2,
+    classic_pb2,
+    group_pb2,
+    quota_pb2,
+    user_pb2,
+)
 METHODS: Final[dict[str, MethodDescriptor]] = {
     f"{service.name}.{method.name}": method
     for file in FILES
@@ -121,6 +137,8 @@ RIGHTS: Final[dict[str, Right]] = {
     "GroupService.FetchOffsets": Right(
         Operation.DESCRIBE, ResourceType.GROUP, _GROUP, Without.ANSWERS
     ),
+    "QuotaService.ListQuotas": Right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, {}),
+    "QuotaService.AlterQuotas": Right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, {}),
     "UserService.ListUsers": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
     "UserService.CreateUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
     "UserService.AlterUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),

@@ -40,7 +40,7 @@ class FailingBackups:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    async def create(self, folder: Path) -> Backup:
+    async def create(self, folder: Path, *, with_credentials: bool = False) -> Backup:
         raise self.error
 
 

@@ -38,6 +38,8 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    QuotaSideKey,
+    QuotaSideValue,
     ScramCredentialKey,
     ShardSideKey,
     SideKey,
@@ -48,6 +50,7 @@ from model.log.side_records import (
     TopicSideKey,
     TopicSideValue,
 )
+from model.quotas import QuotaEntity
 from model.scram import ScramCredential, ScramMechanism
 from storage import side_pb2
 from storage.codec.errors import CodecError
@@ -114,6 +117,12 @@ RECORDS = [
         ),
         AclSideValue(),
     ),
+    SideRecord(
+        QuotaSideKey(QuotaEntity("\u00fc", "")),
+        QuotaSideValue((("commit_rate", 0.5), ("request_percentage", 50.0))),
+    ),
+    SideRecord(QuotaSideKey(QuotaEntity(ip="10.0.0.1")), QuotaSideValue(())),
+    SideRecord(QuotaSideKey(QuotaEntity("a", "b")), QuotaSideValue((("x", 1.0),))),
     SideRecord(
         ScramCredentialKey("\u00fc", ScramMechanism.SHA_512),
         ScramCredential(b"salt", 8_192, b"stored", b"server"),
@@ -182,6 +191,13 @@ def test_the_bytes_do_not_change() -> None:
         ("03" + ID.hex(), "0a017410011a0a00ffffffffffffffff7f"),
         ("0a030403020000000300000006" + "67c3bc" + b"User:a*".hex(), ""),
         (
+            "0b0201000000000200000000c3bc",
+            "0a160a0b636f6d6d69745f7261746511000000000000e03f"
+            "0a1d0a12726571756573745f70657263656e74616765110000000000004940",
+        ),
+        ("0b0000020000000000000000" + b"10.0.0.1".hex(), ""),
+        ("0b02020000000001000000016162", "0a0c0a017811000000000000f03f"),
+        (
             "0c02c3bc",
             "0801120473616c7418804022067374" + "6f7265642a06736572766572",
         ),
@@ -206,6 +222,12 @@ def test_topics_are_found_by_their_kind() -> None:
         (b"\x03short", b""),
         (b"\x0a\x03\x04\x03", b""),
         (b"\x0a\x03\x04\x03\x02\0\0\0\x03\0\0\0\x06gUser:a", b""),
+        (b"\x0b\x00\x00\x00" + bytes(8), b""),
+        (b"\x0b\x02\x00\x00" + bytes(8), b""),
+        (b"\x0b\x01\x00\x00\x00\x00\x00\x01" + bytes(4) + b"u", b""),
+        (b"\x0b\x02\x00\x00\x00\x00\x00\x09" + bytes(4) + b"u", b""),
+        (b"\x0b\x03\x00\x00\x00\x00\x00\x01" + bytes(4) + b"u", b""),
+        (b"\x0b\x02", b""),
         (b"\x0a\x09\x04\x03\x02\0\0\0\x01\0\0\0\x01gu*", b""),
         (b"\x01t", b""),
         (b"\x01t", b"\x0a\x10" + bytes(16)),

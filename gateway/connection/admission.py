@@ -1,0 +1,183 @@
+"""Who may connect: the connections of each address, and how many may be made in a second.
+
+Too many connections of one address, or too many a second, are closed at once. The limits for all
+addresses together, and for a listener, let a connection wait: it is accepted, and read when its
+turn comes. Addresses take turns, so that one that floods makes others wait for hardly more than
+one place.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from gateway.connected import Connected
+from gateway.settings import INT_MAX, GatewaySettings
+from gateway.wire_clock import Clock
+from gateway.wire_listener import WireListener
+from security.quotas.addresses import ClientAddress, find_address, parse_address
+from security.quotas.client_quotas import ClientQuotas
+from security.quotas.usage import Usage
+
+WAITING_MAX: Final = 1_000
+"""Connections that wait; each has a descriptor, and nothing of it is read."""
+WAITING_OF_ONE_MAX: Final = 50
+"""Of one address."""
+_SHORTEST_WAIT_S: Final = 0.005
+
+Refusal = tuple[str, str]
+"""The reason, as a slug, and in words."""
+
+
+class _Place(NamedTuple):
+    """What a connection counts for."""
+
+    key: str
+    listener: WireListener
+
+
+class Admission:
+    """The connections by address and by listener."""
+
+    def __init__(self, clock: Clock, settings: GatewaySettings, quotas: ClientQuotas) -> None:
+        self._clock = clock
+        self._quotas = quotas
+        self._most = settings.max_connections_per_ip
+        self._overrides = parse_overrides(settings.max_connections_per_ip_overrides or "")
+        self._rate_max = settings.max_connection_creation_rate
+        self._usage = quotas.make_usage()
+        self._usages: dict[WireListener, Usage] = {}
+        self._places: dict[Connected, _Place] = {}
+        self._counts: dict[str | WireListener, int] = {}
+        self._waiting: OrderedDict[str, deque[Connected]] = OrderedDict()
+        self._count_waiting = 0
+        self._is_coming = False
+
+    def admit(self, connection: Connected, host: str, listener: WireListener) -> Refusal | None:
+        """Take a new connection in, at once or later; or say why it must be closed."""
+        if connection in self._places:
+            return None
+        address = find_address(host)
+        now = self._clock.time()
+        key, most = self._find_limit(address)
+        if self._counts.get(key, 0) >= most:
+            return "too-many-of-one-address", f"max.connections.per.ip={most} is reached"
+        of_listener = listener.max_connections
+        if of_listener is not None and self._counts.get(listener, 0) >= of_listener:
+            name = f"listener.name.{listener.endpoint.name.lower()}.max.connections"
+            return "too-many-of-one-listener", f"{name}={of_listener} is reached"
+        used = self._quotas.find_connection_rate(host, now)
+        if used is not None and used[0].compute_over_s(now, 1 / used[1]):
+            return "too-fast-of-one-address", f"connection_creation_rate={used[1]:g} is reached"
+        if self._compute_wait_s(listener, now) or self._waiting:
+            if not self._wait(connection, key):
+                return "too-fast", "max.connection.creation.rate is reached, and too many wait"
+        else:
+            self._note(listener, now)
+        if used is not None:
+            used[0].record(now, 1 / used[1])
+        self._places[connection] = _Place(key, listener)
+        self._count(1, key, listener)
+        return None
+
+    def hand_over(self, former: Connected, connection: Connected) -> None:
+        """The connection goes on in the place of another, which was its handshake."""
+        place = self._places.pop(former, None)
+        if place is not None:
+            self._places[connection] = place
+
+    def leave(self, connection: Connected) -> None:
+        """A connection is closed, or was never taken in."""
+        place = self._places.pop(connection, None)
+        if place is None:
+            return
+        self._count(-1, *place)
+        waiting = self._waiting.get(place.key)
+        if waiting is not None and connection in waiting:
+            waiting.remove(connection)
+            self._count_waiting -= 1
+            if not waiting:
+                del self._waiting[place.key]
+
+    def _find_limit(self, address: ClientAddress) -> tuple[str, int]:
+        most = self._overrides.get(address.text)
+        return (address.network, self._most) if most is None else (address.text, most)
+
+    def _count(self, change: int, *keys: str | WireListener) -> None:
+        for key in keys:
+            count = self._counts.get(key, 0) + change
+            if count:
+                self._counts[key] = count
+            else:
+                del self._counts[key]
+
+    # ----------------------------------------------------------------------------- creations
+
+    def _compute_wait_s(self, listener: WireListener, now: float) -> float:
+        """How long until one more connection may be made on the listener."""
+        waits = (usage.compute_over_s(now, 1 / most) for usage, most in self._find_used(listener))
+        return max(waits, default=0.0)
+
+    def _note(self, listener: WireListener, now: float) -> None:
+        for usage, most in self._find_used(listener):
+            usage.record(now, 1 / most)
+
+    def _find_used(self, listener: WireListener) -> Iterator[tuple[Usage, int]]:
+        if self._rate_max < INT_MAX:
+            yield self._usage, self._rate_max
+        most = listener.max_connection_creation_rate
+        if most is not None:
+            yield self._usages.setdefault(listener, self._quotas.make_usage()), most
+
+    def _wait(self, connection: Connected, key: str) -> bool:
+        waiting = self._waiting.get(key, ())
+        if self._count_waiting >= WAITING_MAX or len(waiting) >= WAITING_OF_ONE_MAX:
+            return False
+        self._waiting.setdefault(key, deque()).append(connection)
+        self._count_waiting += 1
+        connection.hold_back()
+        self._call(_SHORTEST_WAIT_S)
+        return True
+
+    def _call(self, wait_s: float) -> None:
+        if not self._is_coming:
+            self._is_coming = True
+            self._clock.call_later(max(wait_s, _SHORTEST_WAIT_S), self._let_in)
+
+    def _let_in(self) -> None:
+        """Let in those whose turn it is, one of each address after another."""
+        self._is_coming = False
+        now = self._clock.time()
+        shortest_s = 0.0
+        for _ in range(self._count_waiting):
+            key, waiting = next(iter(self._waiting.items()))
+            self._waiting.move_to_end(key)
+            connection = waiting[0]
+            listener = self._places[connection].listener
+            wait_s = self._compute_wait_s(listener, now)
+            if wait_s:
+                shortest_s = min(shortest_s or wait_s, wait_s)
+                continue
+            waiting.popleft()
+            self._count_waiting -= 1
+            if not waiting:
+                del self._waiting[key]
+            self._note(listener, now)
+            connection.let_in()
+        if self._waiting:
+            self._call(shortest_s)
+
+
+def parse_overrides(text: str) -> dict[str, int]:
+    """The limits in ``max.connections.per.ip.overrides``: ``127.0.0.1:200,2001:db8::1:50``.
+
+    Raises ``ValueError`` for what is no address and number: names of hosts are not looked up.
+    """
+    found = {}
+    for each in filter(None, map(str.strip, text.split(","))):
+        host, colon, count = each.rpartition(":")
+        if not colon or not count.strip().isdecimal():
+            raise ValueError(f"{each!r} is not ADDRESS:COUNT")
+        found[parse_address(host.strip().strip("[]")).text] = int(count)
+    return found
