@@ -25,7 +25,7 @@ help:
 	@echo "make chaos   the SDK over networks that delay, hold back and cut: SEEDS=20 SECONDS=$(SECONDS) each"
 	@echo "make soak    what grows in a server under clients that come and go for MINUTES=30"
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
-	@echo "make interop   every client, in both protocols, with every strategy that it has"
+	@echo "make interop   every client, in both protocols, with every strategy and mechanism that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
 	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
 	@echo "make latency   every client closes CLOSES=$(CLOSES) times over each of six ways of 0 to 800 ms"
@@ -80,7 +80,7 @@ differential: jars
 
 interop: jars go
 	@INTEROP=all MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -n 2 \
-		tests/interop/test_clients.py
+		tests/interop/test_clients.py tests/security/test_clients_with_mechanisms.py
 
 connect: setup
 	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -s -p no:xdist \

@@ -31,6 +31,7 @@ from bench.scenarios.memory import measure_memory
 from bench.scenarios.rates import measure_commits, measure_heartbeats, measure_joins
 from bench.scenarios.recovery import measure_recovery
 from bench.scenarios.sizes import measure_sizes
+from bench.scenarios.tls import measure_tls
 from bench.stand import FAILURES, BadRun, OutOfTime, Stand
 from tests.kafka.jars import CACHE, ensure_jars
 from tests.kafka.prerequisites import MissingPrerequisite, check_javac
@@ -41,6 +42,7 @@ SCENARIOS: dict[str, Scenario] = {
     "heartbeats": measure_heartbeats,
     "commits": measure_commits,
     "joins": measure_joins,
+    "tls": measure_tls,
     "convergence": measure_convergence,
     "idle": measure_idle,
     "sizes": measure_sizes,

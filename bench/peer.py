@@ -165,18 +165,19 @@ class HeldMembers:
 def start_kafka(
     settings: Mapping[str, Setting] | None = None,
     *,
+    listeners: Mapping[str, str] | None = None,
     assignment_interval_ms: int | None = 0,
     heap: str = "1g",
 ) -> KafkaBroker:
     """Start a broker for a benchmark; the caller closes it.
 
     With `assignment_interval_ms=0` Kafka computes a target for every join; None leaves Kafka's own
-    default, at most one target a second.
+    default, at most one target a second. `listeners`: further ones, as of `KafkaBroker`.
     """
     chosen: dict[str, Setting] = dict(settings or {})
     if assignment_interval_ms is not None:
         chosen.setdefault("group.consumer.assignment.interval.ms", assignment_interval_ms)
-    broker = KafkaBroker(chosen, jvm_options=(f"-Xms{heap}", f"-Xmx{heap}"))
+    broker = KafkaBroker(chosen, listeners=listeners, jvm_options=(f"-Xms{heap}", f"-Xmx{heap}"))
     try:
         return broker.start()
     except BaseException:
@@ -184,13 +185,16 @@ def start_kafka(
         raise
 
 
-def warm_up(bootstrap: str, seconds: float = WARM_UP_S) -> None:
-    """Send a server every kind of request that is measured later, for `seconds` in total."""
+def warm_up(bootstrap: str, seconds: float = WARM_UP_S, **security: object) -> None:
+    """Send a server every kind of request that is measured later, for `seconds` in total.
+
+    `security` are kload's options for TLS.
+    """
     share = seconds / 4
-    run_kload("commits", bootstrap, seconds=share)
-    run_kload("commits", bootstrap, partitions=100, seconds=share)
-    run_kload("heartbeats", bootstrap, partitions=1000, seconds=share * 2)
-    run_kload("joins", bootstrap, partitions=1000, rounds=2)
+    run_kload("commits", bootstrap, seconds=share, **security)
+    run_kload("commits", bootstrap, partitions=100, seconds=share, **security)
+    run_kload("heartbeats", bootstrap, partitions=1000, seconds=share * 2, **security)
+    run_kload("joins", bootstrap, partitions=1000, rounds=2, **security)
 
 
 def live_heap_bytes(broker: KafkaBroker) -> int:
@@ -234,7 +238,7 @@ def _format_option(value: object) -> str:
 def _build(program: Path) -> None:
     go = shutil.which("go")
     if go is None:
-        raise MissingPrerequisite("needs Go 1.23 to build the load generator: install golang-go")
+        raise MissingPrerequisite("needs Go 1.24 to build the load generator: install golang-go")
     unfinished = program.with_suffix(f".{os.getpid()}")
     done = subprocess.run(
         [go, "build", "-o", str(unfinished), "."],

@@ -15,6 +15,8 @@ class Plan:
     """Per side, in turns; fewer if the time runs out."""
     rate_s: float
     rate_warm_up_s: float
+    tls_s: float
+    tls_warm_up_s: float
     join_rounds: int
     memory_members: int
     idle_members: int
@@ -44,10 +46,12 @@ class Plan:
 
 FULL = Plan(
     name="full",
-    limit_s=1500,
+    limit_s=1800,
     runs=3,
     rate_s=4,
     rate_warm_up_s=1.5,
+    tls_s=3,
+    tls_warm_up_s=1,
     join_rounds=3,
     memory_members=50_000,
     idle_members=1000,
@@ -73,10 +77,12 @@ FULL = Plan(
 
 QUICK = Plan(
     name="quick",
-    limit_s=250,
+    limit_s=320,
     runs=1,
     rate_s=2,
     rate_warm_up_s=0.5,
+    tls_s=2,
+    tls_warm_up_s=0.5,
     join_rounds=1,
     memory_members=5000,
     idle_members=200,

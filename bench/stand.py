@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -49,12 +49,13 @@ class BadRun(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A measured server."""
+    """A measured server; `security` are the options with which kload connects to it."""
 
     name: str
     bootstrap: str
     pid: int
     grpc: str = ""
+    security: Mapping[str, object] = field(default_factory=dict)
 
 
 class Stand:
@@ -137,7 +138,12 @@ class Stand:
     ) -> Json:
         """Run kload on a server in the remaining time. Raises BadRun, as `check_report`."""
         report = run_kload(
-            subcommand, server.bootstrap, timeout_s=self.timeout_s, pid=server.pid, **options
+            subcommand,
+            server.bootstrap,
+            timeout_s=self.timeout_s,
+            pid=server.pid,
+            **server.security,
+            **options,
         )
         if checks:
             check_report(report)

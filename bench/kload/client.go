@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 )
 
 const (
+	dialTimeout   = 10 * time.Second
 	answerTimeout = 90 * time.Second
 	retryPause    = 100 * time.Millisecond
 	retryTime     = 60 * time.Second
@@ -18,20 +20,48 @@ const (
 
 // client is one connection with one request in flight.
 type client struct {
-	conn        *net.TCPConn
+	conn        net.Conn // what requests are written to
+	socket      *net.TCPConn
+	tls         *tls.Conn // nil: plain
+	seam        *seam
 	in          *bufio.Reader
 	correlation uint32
 }
 
-func dial(addr string) (*client, error) {
-	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+// dial connects, and makes the handshake and the login that the address asks for.
+func dial(addr address) (*client, error) {
+	conn, err := net.DialTimeout("tcp", addr.hostPort, dialTimeout)
 	if err != nil {
 		return nil, err
 	}
-	return &client{conn: conn.(*net.TCPConn), in: bufio.NewReader(conn)}, nil
+	c := &client{conn: conn, socket: conn.(*net.TCPConn)}
+	if err := c.secure(addr); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
-func dialAll(addr string, count int) ([]*client, error) {
+func (c *client) secure(addr address) error {
+	if addr.tls != nil {
+		c.seam = &seam{Conn: c.socket}
+		c.tls = tls.Client(c.seam, addr.tls)
+		c.conn = c.tls
+		if err := c.conn.SetDeadline(time.Now().Add(dialTimeout)); err != nil {
+			return err
+		}
+		if err := c.tls.Handshake(); err != nil {
+			return fmt.Errorf("handshake: %w", err)
+		}
+	}
+	c.in = bufio.NewReader(c.conn)
+	if addr.login != nil {
+		return addr.login.authenticate(c)
+	}
+	return nil
+}
+
+func dialAll(addr address, count int) ([]*client, error) {
 	clients := make([]*client, 0, count)
 	for range count {
 		c, err := dial(addr)
@@ -76,7 +106,7 @@ func (c *client) roundTrip(frame []byte) ([]byte, error) {
 
 // detach returns a descriptor of the connection that Go's own poller does not watch.
 func (c *client) detach() (fd int, err error) {
-	raw, err := c.conn.SyscallConn()
+	raw, err := c.socket.SyscallConn()
 	if err != nil {
 		return -1, err
 	}
@@ -87,7 +117,11 @@ func (c *client) detach() (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	c.conn.Close()
+	// Not the TLS connection, which would tell the server that it ends.
+	c.socket.Close()
+	if c.seam != nil {
+		c.seam.isDetached = true
+	}
 	return fd, syscall.SetNonblock(fd, true)
 }
 

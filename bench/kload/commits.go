@@ -44,6 +44,7 @@ func runCommits(o options) (report, error) {
 	}
 	r := report{
 		"groups": o.groups, "conns": o.conns, "partitions": o.partitions, "version": o.version,
+		"tls": admin.describeTLS(),
 	}
 	r.addRate(result.ops, result.window, &result.latency, result.errors)
 	r["offsets_rate"] = round(float64(result.ops) * float64(o.partitions) / result.window.seconds)

@@ -14,7 +14,7 @@ const diallers = 32
 // interval of the last response, counted from the last request, one request in
 // flight, and immediate acknowledgements.
 type crowd struct {
-	addr    string
+	addr    address
 	topic   topic
 	group   string
 	tracker *tracker

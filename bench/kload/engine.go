@@ -1,9 +1,11 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -145,6 +147,9 @@ type loop struct {
 type socket struct {
 	fd          int
 	load        load
+	tls         *tls.Conn // nil: plain
+	seam        *seam     // the socket's side of the TLS connection
+	sealed      []byte    // where its bytes are read
 	in          []byte
 	filled      int
 	out         []byte // what the kernel has not accepted yet
@@ -161,6 +166,9 @@ func (l *loop) watch(c *client, what load, inFlight int) error {
 		return err
 	}
 	s := &socket{fd: fd, load: what, in: make([]byte, inputSize), sentAt: make([]time.Duration, inFlight)}
+	if c.tls != nil {
+		s.tls, s.seam, s.sealed = c.tls, c.seam, make([]byte, inputSize)
+	}
 	l.sockets = append(l.sockets, s)
 	l.open++
 	return l.control(syscall.EPOLL_CTL_ADD, len(l.sockets)-1, syscall.EPOLLIN)
@@ -199,6 +207,8 @@ func (l *loop) run() error {
 	return nil
 }
 
+var errClosed = errors.New("the server closed a connection")
+
 func (l *loop) serve(index int, events uint32) error {
 	s := l.sockets[index]
 	if events&syscall.EPOLLOUT != 0 {
@@ -209,20 +219,51 @@ func (l *loop) serve(index int, events uint32) error {
 	if events&^uint32(syscall.EPOLLOUT) == 0 {
 		return nil
 	}
-	n, errno := call(syscall.SYS_READ, s.fd, s.in[s.filled:])
+	n, errno := call(syscall.SYS_READ, s.fd, s.room())
 	switch {
 	case errno == syscall.EAGAIN || errno == syscall.EINTR:
 		return nil
 	case errno != 0:
 		return errno
 	case n == 0:
-		return errors.New("the server closed a connection")
+		return errClosed
 	}
-	s.filled += n
-	if err := l.takeAnswers(s); err != nil {
+	if err := l.take(s, n); err != nil {
 		return err
 	}
 	return l.fill(index)
+}
+
+// room is where the bytes of the network are read into.
+func (s *socket) room() []byte {
+	if s.tls != nil {
+		return s.sealed
+	}
+	return s.in[s.filled:]
+}
+
+// take handles n bytes that were read into the room.
+func (l *loop) take(s *socket, n int) error {
+	if s.tls == nil {
+		s.filled += n
+		return l.takeAnswers(s)
+	}
+	s.seam.in = s.sealed[:n]
+	for {
+		n, err := s.tls.Read(s.in[s.filled:])
+		s.filled += n
+		switch {
+		case errors.Is(err, errNothingYet):
+			return nil
+		case errors.Is(err, io.EOF):
+			return errClosed
+		case err != nil:
+			return err
+		}
+		if err := l.takeAnswers(s); err != nil {
+			return err
+		}
+	}
 }
 
 // takeAnswers handles every complete response that has been read, and keeps the rest.
@@ -279,7 +320,7 @@ func (l *loop) fill(index int) error {
 		s.sent++
 		binary.BigEndian.PutUint32(frame[correlationOffset:], s.sent)
 		s.sentAt[int(s.sent)%len(s.sentAt)] = l.now()
-		if err := l.write(index, frame); err != nil {
+		if err := l.send(index, frame); err != nil {
 			return err
 		}
 	}
@@ -288,6 +329,18 @@ func (l *loop) fill(index int) error {
 		l.open--
 	}
 	return nil
+}
+
+// send writes a frame, encrypted if the connection is.
+func (l *loop) send(index int, frame []byte) error {
+	s := l.sockets[index]
+	if s.tls != nil {
+		if _, err := s.tls.Write(frame); err != nil {
+			return err
+		}
+		frame = s.seam.takeOut()
+	}
+	return l.write(index, frame)
 }
 
 // write sends the rest of earlier frames and then this one; what the kernel refuses is kept.

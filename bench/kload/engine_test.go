@@ -9,7 +9,12 @@ import (
 )
 
 // echo answers each frame with its correlation id and size bytes; it closes after limit answers.
-func echo(t *testing.T, size, limit int) string {
+func echo(t *testing.T, size, limit int) address {
+	plain := func(conn net.Conn) net.Conn { return conn }
+	return address{hostPort: serveEcho(t, size, limit, plain)}
+}
+
+func serveEcho(t *testing.T, size, limit int, wrap func(net.Conn) net.Conn) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -22,7 +27,7 @@ func echo(t *testing.T, size, limit int) string {
 			if err != nil {
 				return
 			}
-			go answerFrames(conn, size, limit)
+			go answerFrames(wrap(conn), size, limit)
 		}
 	}()
 	return listener.Addr().String()
@@ -70,9 +75,9 @@ func (p *pings) answered([]byte) (int16, error) {
 	return codeNone, nil
 }
 
-func drive(t *testing.T, addr string, each, frameSize int, config engineConfig) (*outcome, error) {
+func drive(t *testing.T, to address, each, frameSize int, config engineConfig) (*outcome, error) {
 	t.Helper()
-	clients, err := dialAll(addr, 5)
+	clients, err := dialAll(to, 5)
 	if err != nil {
 		t.Fatal(err)
 	}

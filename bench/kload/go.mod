@@ -1,3 +1,3 @@
 module muster/bench/kload
 
-go 1.23
+go 1.24

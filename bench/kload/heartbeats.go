@@ -11,6 +11,7 @@ func runHeartbeats(o options) (report, error) {
 	if err := p.settle(); err != nil {
 		return nil, err
 	}
+	cipher := p.clients[0].describeTLS()
 	loads := make([]load, len(p.clients))
 	steady := make([]*steadyHeartbeats, len(p.clients))
 	for i, members := range p.byConn {
@@ -28,7 +29,10 @@ func runHeartbeats(o options) (report, error) {
 	for _, s := range steady {
 		changed += s.changed
 	}
-	r := report{"members": o.members, "groups": o.groups, "conns": len(loads), "changed": changed}
+	r := report{
+		"members": o.members, "groups": o.groups, "conns": len(loads), "changed": changed,
+		"tls": cipher,
+	}
 	r.addRate(result.ops, result.window, &result.latency, result.errors)
 	return r, nil
 }

@@ -2,6 +2,7 @@
 // as one JSON object. It knows only the server's address and, if given, its process id.
 //
 //	kload SUBCOMMAND -addr HOST:PORT [options]
+//	kload SUBCOMMAND -addr HOST:PORT -tls-ca FILE [-sasl MECHANISM -sasl-user NAME ...] [options]
 package main
 
 import (
@@ -17,7 +18,7 @@ import (
 
 // options of all subcommands; each subcommand's flags say which it accepts.
 type options struct {
-	addr            string
+	addr            address
 	server          processes
 	topic           string
 	partitions      int
@@ -75,6 +76,9 @@ var subcommands = map[string]subcommand{
 		topic: "kload-grow", partitions: 100, members: 10, grownBy: 900, rounds: 1,
 		warmUp: 2 * time.Second, pause: time.Second,
 	}},
+	"connects": {runConnects, "new connections with one ApiVersions each", options{
+		conns: 16, duration: 4 * time.Second,
+	}},
 	"topics": {runTopics, "create topics, given as NAME=PARTITIONS", options{}},
 }
 
@@ -121,7 +125,9 @@ func (r report) print() {
 // parse reads the common options and those for which the subcommand has a default.
 func parse(name string, o options, arguments []string) options {
 	flags := flag.NewFlagSet("kload "+name, flag.ExitOnError)
-	flags.StringVar(&o.addr, "addr", "127.0.0.1:9092", "address of the server")
+	hostPort := flags.String("addr", "127.0.0.1:9092", "address of the server")
+	var security securityFlags
+	security.define(flags)
 	flags.Var(&o.server, "pid", "process ids of the server, for its CPU time and memory")
 	if o.topic != "" {
 		flags.StringVar(&o.topic, "topic", o.topic, "topic of the members or offsets")
@@ -150,6 +156,10 @@ func parse(name string, o options, arguments []string) options {
 		flags.BoolVar(&o.hold, "hold", false, "keep the members until standard input ends")
 	}
 	_ = flags.Parse(arguments) // It exits by itself.
+	var err error
+	if o.addr, err = security.secure(*hostPort); err != nil {
+		fail(fmt.Sprintf("kload %s: %v", name, err))
+	}
 	o.words = flags.Args()
 	if name != "topics" && len(o.words) > 0 {
 		fail(fmt.Sprintf("kload %s: what is %q?", name, o.words[0]))

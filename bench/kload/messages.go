@@ -1,11 +1,14 @@
 package main
 
+import "fmt"
+
 // The requests that kload sends and the fields of their responses that it reads.
 
 const (
 	apiMetadata               = 3
 	apiOffsetCommit           = 8
 	apiFindCoordinator        = 10
+	apiVersions               = 18
 	apiCreateTopics           = 19
 	apiCreatePartitions       = 37
 	apiConsumerGroupHeartbeat = 68
@@ -38,6 +41,22 @@ func isRetriable(code int16) bool {
 		return true
 	}
 	return false
+}
+
+func encodeApiVersions() []byte {
+	w := newRequest(apiVersions, 3)
+	w.string(clientID)
+	w.string("1")
+	return w.frame()
+}
+
+// decodeApiVersions checks the error code; the header of this response never has tags.
+func decodeApiVersions(payload []byte) error {
+	r := &reader{b: payload[4:]}
+	if code := r.int16(); code != codeNone {
+		return fmt.Errorf("ApiVersions: error %d", code)
+	}
+	return r.err()
 }
 
 func encodeFindCoordinator(groups []string) []byte {

@@ -21,7 +21,7 @@ const (
 // population is many members of several groups that share a few connections; each connection
 // serves its members in turn.
 type population struct {
-	addr    string
+	addr    address
 	topic   topic
 	groups  [][]*member
 	clients []*client

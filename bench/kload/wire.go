@@ -29,6 +29,11 @@ func newRequest(apiKey, version int16) *writer {
 // frame ends the request and returns it prefixed with its size.
 func (w *writer) frame() []byte {
 	w.noTags()
+	return w.sized()
+}
+
+// sized ends a request that has no tags.
+func (w *writer) sized() []byte {
 	binary.BigEndian.PutUint32(w.b, uint32(len(w.b)-4))
 	return w.b
 }

@@ -1,4 +1,5 @@
-"""Attacks on a server by clients that mean harm, or might as well. No password is needed for any.
+"""Attacks on a server by clients that mean harm, or might as well. Those named SASL_SSL have a
+password; the others need none.
 
     python -m tests.attack [NAME ...]     (make attack)
 

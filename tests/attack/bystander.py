@@ -1,10 +1,12 @@
 """A valid client in a process of its own, which says how long it had to wait.
 
-    python -m tests.attack.bystander KAFKA_HOST KAFKA_PORT GRPC_HOST:PORT ROUNDS
+    python -m tests.attack.bystander KAFKA_HOST KAFKA_PORT GRPC_HOST:PORT ROUNDS [SECURITY]
 
 It is a member of a group, commits and fetches over Kafka's wire, and commits over gRPC; it comes
 anew, over a new connection, every ROUNDS times. To each line on standard input it answers with
-JSON: what has been since the last one. What it waits for while it is asked counts too.
+JSON: what has been since the last one. What it waits for while it is asked counts too. With
+security (JSON of ``Security``) one connection over Kafka's wire stays, and a third loop comes anew
+each time, which logs in and commits.
 """
 
 from __future__ import annotations
@@ -20,9 +22,13 @@ from typing import Any
 import grpc
 
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
+from tests.attack.secure_client import connect
+from tests.interop.security import Security
 from tests.support.wire.blocking import HEARTBEAT, Client
 
 PAUSE_S = 0.02
+ALWAYS = 1 << 62
+"""Rounds after which nobody comes anew."""
 _MEMBER = "bystander-member"
 _METADATA = "m" * 4_000
 """Commits are to fill files of the store."""
@@ -69,9 +75,12 @@ class Waits:
 class OverKafka:
     """A member's heartbeats, its commits and its fetches."""
 
-    def __init__(self, address: tuple[str, int], rounds: int) -> None:
+    def __init__(
+        self, address: tuple[str, int], rounds: int, security: Security | None = None
+    ) -> None:
         self._address = address
         self._rounds = rounds
+        self._security = security
         self._client: Client | None = None
         self._epoch = 0
         self._offset = 0
@@ -79,7 +88,7 @@ class OverKafka:
     def connect(self) -> None:
         if self._client is not None:
             self._client.close()
-        self._client = Client(self._address)
+        self._client = connect(self._address, self._security)
 
     def beat(self) -> None:
         assert self._client is not None
@@ -120,6 +129,27 @@ class OverKafka:
                 time.sleep(PAUSE_S)
 
 
+class Newcomer:
+    """A connection for each commit."""
+
+    def __init__(self, address: tuple[str, int], security: Security) -> None:
+        self._address = address
+        self._security = security
+        self._offset = 0
+
+    def come(self) -> None:
+        self._offset += 1
+        with connect(self._address, self._security) as client:
+            code = client.commit("bystander-newcomer", "orders", 0, self._offset)
+        if code:
+            raise RuntimeError(f"commit: {code}")
+
+    def run(self, waits: Waits) -> None:
+        while True:
+            waits.measure(self.come)
+            time.sleep(PAUSE_S)
+
+
 class OverGrpc:
     """Commits, each with the others' load on the way."""
 
@@ -155,16 +185,20 @@ class OverGrpc:
 
 
 def main() -> None:
-    host, port, target, rounds = sys.argv[1:]
-    kafka, over_grpc = Waits(), Waits()
-    runs = (
-        (OverKafka((host, int(port)), int(rounds)).run, kafka),
-        (OverGrpc(target, int(rounds)).run, over_grpc),
-    )
-    for run, waits in runs:
-        threading.Thread(target=run, args=(waits,), daemon=True).start()
+    host, port, target, rounds, *more = sys.argv[1:]
+    address = (host, int(port))
+    runs = {"grpc": OverGrpc(target, int(rounds)).run}
+    if more:
+        security = Security.parse(more[0])
+        runs["kafka"] = OverKafka(address, ALWAYS, security).run
+        runs["newcomer"] = Newcomer(address, security).run
+    else:
+        runs["kafka"] = OverKafka(address, int(rounds)).run
+    waits = {name: Waits() for name in runs}
+    for name, run in runs.items():
+        threading.Thread(target=run, args=(waits[name],), daemon=True).start()
     for _ in sys.stdin:
-        print(json.dumps({"kafka": kafka.take(), "grpc": over_grpc.take()}), flush=True)
+        print(json.dumps({name: waits[name].take() for name in waits}), flush=True)
 
 
 if __name__ == "__main__":

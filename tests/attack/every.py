@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.attack import bombs, connections, grpc_floods, many_things, wire_floods
+from tests.attack import (
+    bombs,
+    brief,
+    connections,
+    crowds,
+    grpc_floods,
+    handshakes,
+    logins,
+    many_things,
+    wire_floods,
+)
 
 ATTACKS = (
     *wire_floods.ATTACKS,
@@ -10,4 +20,8 @@ ATTACKS = (
     *many_things.ATTACKS,
     *bombs.ATTACKS,
     *grpc_floods.ATTACKS,
+    *handshakes.ATTACKS,
+    *logins.ATTACKS,
+    *crowds.ATTACKS,
+    *brief.ATTACKS,
 )

@@ -41,18 +41,29 @@ class Flood:
         return len(self._waiting)
 
     def connect(
-        self, count: int, data: bytes = b"", *, receive_buffer: int = 0, source: str = ""
+        self,
+        count: int,
+        data: bytes = b"",
+        *,
+        receive_buffer: int = 0,
+        source: str = "",
+        waits: bool = True,
     ) -> None:
-        """So many more connections, each of which is to send ``data``."""
+        """So many more connections, each of which is to send ``data``.
+
+        Without ``waits`` they are on their way: one that a full queue turns away keeps nobody up.
+        """
         for _ in range(count):
             line = socket.socket()
             if receive_buffer:
                 line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
             if source:
                 line.bind((source, 0))
-            line.settimeout(10)
+            line.settimeout(10 if waits else 0)
             try:
                 line.connect(self._address)
+            except BlockingIOError:
+                pass
             except OSError:
                 line.close()
                 self.closed += 1
@@ -60,6 +71,11 @@ class Flood:
             line.setblocking(False)
             self._waiting[line] = memoryview(data)
             self._selector.register(line, selectors.EVENT_READ | selectors.EVENT_WRITE)
+
+    def send_each(self, data: bytes) -> None:
+        """Have each connection send this too."""
+        for line, left in self._waiting.items():
+            self._waiting[line] = memoryview(bytes(left) + data)
 
     def run(self, seconds: float, *, reads: bool = True) -> None:
         """Until all is sent (and, where it reads, for all of the time), or the time is over."""

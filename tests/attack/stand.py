@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tests.attack.secure_client import connect
+from tests.attack.secured import PLAINTEXT, Secured, secure
 from tests.groups import CHECKOUT
-from tests.server import MusterServer
-from tests.support.wire.blocking import Client
+from tests.interop.security import Security
+from tests.server import LISTENERS, MusterServer
 
 LONGEST_WAIT_S: Final = 1.0
 """How long another client may have to wait."""
@@ -31,6 +33,8 @@ DESCRIPTORS_MORE: Final = 12
 """Files of the store, and a connection of the bystander."""
 SETTLE_S: Final = 15.0
 """In this time memory and descriptors must have come back."""
+LOG_BYTES: Final = 4 << 20
+"""So much may the log have: a flood must not fill a disk."""
 _TOPICS: Final = {"orders": 12, "wide": 20_000}
 _SETTINGS: Final[Mapping[str, object]] = {
     "gateway.park.ms": 0,
@@ -51,7 +55,8 @@ class Attack:
     """One attack. ``run`` ends by itself; ``strength`` is 1, or more for a longer one.
 
     ``peak_bytes`` is how much memory it may make the server take. ``is_quick``: it runs in
-    continuous integration. The bystander comes anew every ``rounds`` times.
+    continuous integration. The bystander comes anew every ``rounds`` times. ``protocol`` is that of
+    the Kafka listener: with TLS there are a certificate and, with SASL, users (`secured.py`).
     """
 
     name: str
@@ -61,16 +66,18 @@ class Attack:
     file_limit: int | None = None
     is_quick: bool = True
     rounds: int = 10
+    protocol: str = PLAINTEXT
 
 
 @dataclass(slots=True)
 class Target:
-    """Where to attack. ``notes`` are shown beside the row."""
+    """Where to attack, and how an attacker comes in. ``notes`` are shown beside the row."""
 
     kafka: tuple[str, int]
     grpc: tuple[str, int]
     http: tuple[str, int]
     notes: list[str] = field(default_factory=list)
+    security: Security | None = None
 
 
 @dataclass(slots=True)
@@ -94,9 +101,11 @@ class Row:
 class Bystander:
     """The process of `tests.attack.bystander`."""
 
-    def __init__(self, server: MusterServer, rounds: int) -> None:
+    def __init__(self, server: MusterServer, rounds: int, security: Security | None) -> None:
         host, port = server.address("kafka")
-        where = (host, str(port), server.grpc, str(rounds))
+        where = [host, str(port), server.grpc, str(rounds)]
+        if security is not None:
+            where.append(security.format())
         command = [sys.executable, "-m", "tests.attack.bystander", *where]
         self._process = subprocess.Popen(
             command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -113,7 +122,7 @@ class Bystander:
         return told
 
     def wait_until_served(self, within_s: float = 60.0) -> bool:
-        """Whether it is answered over both doors, twice, without an error."""
+        """Whether it is answered over all doors, twice, without an error."""
         end = time.monotonic() + within_s
         while time.monotonic() < end:
             time.sleep(0.1)
@@ -149,15 +158,18 @@ def count_descriptors(pid: int) -> int:
 
 
 @contextmanager
-def _served(attack: Attack, folder: Path) -> Iterator[tuple[MusterServer, Bystander]]:
+def _served(attack: Attack, folder: Path) -> Iterator[tuple[MusterServer, Bystander, Secured]]:
+    secured = secure(attack.protocol, folder / "certificates")
     server = MusterServer(
-        folder / "data", topics=_TOPICS, settings={**_SETTINGS, **attack.settings}
+        folder / "data",
+        topics=_TOPICS,
+        settings={**_SETTINGS, **secured.settings, **attack.settings},
     )
     server.file_limit = attack.file_limit
     with server:
-        bystander = Bystander(server, attack.rounds)
+        bystander = Bystander(server, attack.rounds, secured.security)
         try:
-            yield server, bystander
+            yield server, bystander, secured
         finally:
             bystander.close()
 
@@ -167,7 +179,7 @@ def attack_server(
 ) -> Row:
     """Run one attack against a server of its own, and look at what came of it."""
     row = Row(attack.name)
-    with _served(attack, folder) as (server, bystander):
+    with _served(attack, folder) as (server, bystander, secured):
         if not bystander.wait_until_served():
             raise AssertionError("the bystander is not served before the attack")
         row.before = read_memory(server.pid)
@@ -175,12 +187,18 @@ def attack_server(
         forget_peak(server.pid)
         bystander.take()
         target = Target(
-            server.address("kafka"), server.address("grpc"), server.address("http"), row.notes
+            *(server.address(name) for name in LISTENERS),
+            notes=row.notes,
+            security=secured.attacker,
         )
         started = time.monotonic()
-        attack.run(target, strength)
+        try:
+            attack.run(target, strength)
+        except AssertionError as error:
+            row.broken.append(str(error))
         row.seconds = time.monotonic() - started
         _look(row, attack, server, bystander, longest_wait_s)
+        _check_newcomer(row, server, secured.security)
         if row.after - row.before > BACK_BYTES and not row.broken:
             kept = row.after - row.before
             attack.run(target, strength)
@@ -201,7 +219,8 @@ def _look(
     time.sleep(0.5)
     told = bystander.take()
     row.answers = sum(door["answers"] for door in told.values())
-    row.kafka_s, row.grpc_s = told["kafka"]["longest_s"], told["grpc"]["longest_s"]
+    row.grpc_s = told["grpc"]["longest_s"]
+    row.kafka_s = max(door["longest_s"] for name, door in told.items() if name != "grpc")
     for name, door in told.items():
         if door["errors"]:
             row.broken.append(f"{name}: the bystander was told {door['errors']}")
@@ -216,9 +235,11 @@ def _look(
     _wait_until_back(row, server)
     if not bystander.wait_until_served():
         row.broken.append("the bystander is not served afterwards")
-    _check_newcomer(row, server)
-    if "Traceback" in server.output():
+    output = server.output()
+    if "Traceback" in output:
         row.broken.append("the log has a traceback")
+    if len(output) > LOG_BYTES:
+        row.broken.append(f"the log has {len(output) >> 20} MB")
 
 
 def _wait_until_back(row: Row, server: MusterServer) -> None:
@@ -244,9 +265,9 @@ def wait_until_below(pid: int, most: int) -> None:
         time.sleep(0.2)
 
 
-def _check_newcomer(row: Row, server: MusterServer) -> None:
+def _check_newcomer(row: Row, server: MusterServer, security: Security | None) -> None:
     try:
-        client = Client(server.address("kafka"))
+        client = connect(server.address("kafka"), security)
         code = client.commit("newcomer", "orders", 1, 7)
         found = client.offsets("newcomer")
         client.close()

@@ -17,9 +17,15 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.interop.confluent_client import Served
 from tests.interop.go_programs import build_go
+from tests.interop.security import (
+    NO_SECURITY,
+    Security,
+    compute_java_settings,
+    compute_jvm_options,
+)
 from tests.kafka.java import Event, JavaProgram, java_command
-from tests.server import MusterServer
 from tests.support.waiting import wait_until
 
 WITHIN_S = 90.0
@@ -107,7 +113,7 @@ class Member:
 
 def start(
     client: str,
-    server: MusterServer,
+    server: Served,
     name: str,
     *,
     strategies: Sequence[str] = ("range",),
@@ -116,6 +122,7 @@ def start(
     protocol: str = "classic",
     assignor: str = "",
     session_ms: int = SESSION_MS,
+    security: Security = NO_SECURITY,
 ) -> Member:
     """Starts a member that subscribes to the topic orders and commits after each poll.
 
@@ -126,28 +133,31 @@ def start(
     """
     options = ["--bootstrap", server.kafka, "--group", group, "--topics", "orders"]
     options += ["--client-id", name, "--protocol", protocol]
+    if security != NO_SECURITY and client != "java":
+        options += ["--security", security.format()]
     if instance_id:
         options += ["--instance-id", instance_id]
     if assignor and client != "franz-go":
         options += ["--assignor", assignor]
-    command = _compute_command(client, options, protocol, strategies, session_ms)
+    if client == "java":
+        options += _java_options(protocol, strategies, session_ms, security)
+        jvm_options = compute_jvm_options(security)
+        command = java_command(HERE / "java", "ConsumerProgram", options, jvm_options=jvm_options)
+    else:
+        options += ["--strategies", ",".join(strategies), "--session-ms", str(session_ms)]
+        command = _compute_command(client, options)
     return Member(f"{name} ({client})", client, JavaProgram(command))
 
 
-def _compute_command(
-    client: str, options: list[str], protocol: str, strategies: Sequence[str], session_ms: int
-) -> list[str]:
-    if client == "java":
-        options += _java_options(protocol, strategies, session_ms)
-        return java_command(HERE / "java", "ConsumerProgram", options)
-    classic = ["--strategies", ",".join(strategies), "--session-ms", str(session_ms)]
+def _compute_command(client: str, options: list[str]) -> list[str]:
     if client in _GO:
-        return [str(build_go(HERE / _GO[client], client)), *options, *classic]
-    program = f"tests.interop.python.{_PYTHON[client]}"
-    return [sys.executable, "-m", program, *options, *classic]
+        return [str(build_go(HERE / _GO[client], client)), *options]
+    return [sys.executable, "-m", f"tests.interop.python.{_PYTHON[client]}", *options]
 
 
-def _java_options(protocol: str, strategies: Sequence[str], session_ms: int) -> list[str]:
+def _java_options(
+    protocol: str, strategies: Sequence[str], session_ms: int, security: Security
+) -> list[str]:
     # A leader that reaches no broker at all would else forget its metadata, and ask for a
     # rebalance when it knows it again: that would hide whether the server lost something.
     settings = {"reconnect.backoff.max.ms": "1000", "metadata.recovery.strategy": "none"}
@@ -158,6 +168,7 @@ def _java_options(protocol: str, strategies: Sequence[str], session_ms: int) -> 
             "session.timeout.ms": str(session_ms),
             "heartbeat.interval.ms": "300",
         }
+    settings |= compute_java_settings(security)
     pairs = [word for pair in settings.items() for word in ("--set", "=".join(pair))]
     return ["--commit", *pairs]
 
@@ -185,7 +196,7 @@ def wait_until_shared(members: Sequence[Member], wanted: set[str]) -> None:
     wait_for(members, check, "each partition has one owner")
 
 
-def fetch_committed(server: MusterServer, group: str, topic: str, partitions: int) -> list[int]:
+def fetch_committed(server: Served, group: str, topic: str, partitions: int) -> list[int]:
     """The committed offset of each partition, as a client is told; negative without one."""
     consumer = Consumer({"bootstrap.servers": server.kafka, "group.id": group})
     try:
@@ -195,7 +206,7 @@ def fetch_committed(server: MusterServer, group: str, topic: str, partitions: in
         consumer.close()
 
 
-def describe_group(server: MusterServer, group: str = "classic") -> Any:
+def describe_group(server: Served, group: str = "classic") -> Any:
     """A group as confluent-kafka's admin client describes it."""
     admin = AdminClient({"bootstrap.servers": server.kafka})
     return admin.describe_consumer_groups([group])[group].result(WITHIN_S)

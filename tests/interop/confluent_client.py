@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -13,6 +14,20 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.server import MusterServer
 
 WITHIN_S = 90.0
+
+
+class Served(Protocol):
+    """A server of the Kafka wire; ``kafka`` is HOST:PORT."""
+
+    @property
+    def kafka(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """HOST:PORT of a server of the Kafka wire."""
+
+    kafka: str
 
 
 class ConfluentClient:
@@ -98,9 +113,7 @@ def compute_names(partitions: Iterable[TopicPartition]) -> set[str]:
     return {f"{found.topic}-{found.partition}" for found in partitions}
 
 
-def produce(
-    server: MusterServer, values: range, topic: str = "orders", partitions: int = 4
-) -> None:
+def produce(server: Served, values: range, topic: str = "orders", partitions: int = 4) -> None:
     """Produce each value to the partition of its remainder, idempotently."""
     failures: list[Any] = []
     producer = Producer({"bootstrap.servers": server.kafka, "enable.idempotence": True})
@@ -115,7 +128,7 @@ def produce(
     assert not failures
 
 
-def make_topic(server: MusterServer, name: str, partitions: int = 4) -> None:
+def make_topic(server: Served, name: str, partitions: int = 4) -> None:
     admin = AdminClient({"bootstrap.servers": server.kafka})
     made = admin.create_topics([NewTopic(name, partitions, 1)], request_timeout=WITHIN_S)
     made[name].result()

@@ -47,8 +47,9 @@ class BrokerError(RuntimeError):
 class KafkaBroker:
     """A Kafka broker that lives from `start` to `stop` or `kill`; a context manager does both.
 
-    `settings` override the properties of `default_settings`, by Kafka's names. `jvm_options` come
-    after `JVM_OPTIONS`, so the later wins; `prefix` is put before the command (`nice`, `taskset`).
+    `settings` override the properties of `default_settings`, by Kafka's names. `listeners` are
+    more of them, name to security protocol, each on a port of its own (`address`). `jvm_options`
+    come after `JVM_OPTIONS`, so the later wins; `prefix` is put before the command (`nice`).
     The data outlives `stop` and `kill`: `start` again serves what is there, on the same port where
     that is still free (after `kill` only once `broker.session.timeout.ms` is over, 9 s by default).
     `close` removes everything. `format` without `start` prepares `log_dir`, so that a test can put
@@ -59,11 +60,13 @@ class KafkaBroker:
         self,
         settings: Mapping[str, Setting] | None = None,
         *,
+        listeners: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = (),
         prefix: Sequence[str] = (),
         start_timeout_s: float = _START_TIMEOUT_S,
     ) -> None:
         self._overrides = dict(settings or {})
+        self._listeners = dict(listeners or {})
         self._jvm_options = tuple(jvm_options)
         self._prefix = tuple(prefix)
         self._start_timeout_s = start_timeout_s
@@ -80,6 +83,10 @@ class KafkaBroker:
     def bootstrap(self) -> str:
         """`host:port` for clients."""
         return f"{HOST}:{self.port}"
+
+    def address(self, listener: str) -> str:
+        """`host:port` of one of the further listeners."""
+        return f"{HOST}:{self._ports[listener]}"
 
     @property
     def pid(self) -> int:
@@ -178,10 +185,22 @@ class KafkaBroker:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def _set_ports(self) -> None:
-        self.port, controller_port = _find_free_ports(2)
-        settings = default_settings(self.port, controller_port, self.log_dir) | self._overrides
+        self.port, controller_port, *others = _find_free_ports(2 + len(self._listeners))
+        self._ports = dict(zip(self._listeners, others, strict=True))
+        settings = default_settings(self.port, controller_port, self.log_dir)
+        settings |= self._compute_listeners(settings) | self._overrides
         lines = [f"{name}={_format_setting(value)}\n" for name, value in settings.items()]
         self._config_file.write_text("".join(lines))
+
+    def _compute_listeners(self, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+        """Those of `settings`, and the further ones."""
+        more = "".join(f",{name}://{HOST}:{port}" for name, port in self._ports.items())
+        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._listeners}
+        return {
+            "listeners": f"{settings['listeners']}{more}",
+            "advertised.listeners": f"{settings['advertised.listeners']}{more}",
+            "listener.security.protocol.map": ",".join(map(":".join, protocols.items())),
+        }
 
     def _try_start(self) -> bool:
         with self.log_file.open("wb") as log:

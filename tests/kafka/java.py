@@ -60,11 +60,13 @@ def java_command(
     main_class: str,
     arguments: Sequence[str] = (),
     jars: Sequence[str] = (BROKER,),
+    jvm_options: Sequence[str] = (),
 ) -> list[str]:
     """The command line that runs `main_class` of the sources in `folder`, compiled if need be."""
     return [
         check_java(),
         *SHORT_RUN_JVM_OPTIONS,
+        *jvm_options,
         f"-Dlog4j2.configurationFile={LOG_CONFIG}",
         "-cp",
         f"{compile_java(folder, jars)}:{compute_class_path(jars)}",

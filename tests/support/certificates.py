@@ -12,6 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 _LIFE = timedelta(days=30)
 
@@ -59,7 +66,10 @@ class Authority:
             not_after=not_after,
             key_type=key_type,
         )
-        key = leaf.private_key_pem.bytes()
+        # Java reads keys in this form alone.
+        key = load_pem_private_key(leaf.private_key_pem.bytes(), None).private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )
         chain = b"".join(each.bytes() for each in leaf.cert_chain_pems)
         files = [self._folder / f"{name}{end}" for end in (".pem", ".key", ".crt")]
         if replaces is not None:
@@ -68,8 +78,5 @@ class Authority:
             file.write_bytes(content)
         if replaces is not None:
             files[0] = files[0].replace(replaces)
-        from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import Encoding
-
         der = x509.load_pem_x509_certificate(chain).public_bytes(Encoding.DER)
         return Issued(files[0], files[1], files[2], der)

@@ -20,18 +20,26 @@ from tests.kafka.java import JavaProgram
 from tests.support.waiting import wait_until
 
 _TOPIC_ID = re.compile(r"TopicId: \S+")
+_MECHANISM = r"((?:ScramCredentialInfo\{{mechanism=)?SCRAM.SHA.{}\D+\d+\}}?)"
+_MECHANISMS = re.compile(f"{_MECHANISM.format(512)}, {_MECHANISM.format(256)}")
+"""Those of a user, in the order that is turned round: Kafka has them in any."""
 
 
 class Side:
-    """One of the two servers: HOST:PORT, and names for what is found in what is printed of it."""
+    """One of the two servers: HOST:PORT, and names for what is found in what is printed of it.
 
-    def __init__(self, address: str) -> None:
+    ``config`` is a file of settings with which the tools come; clients of Python come without.
+    """
+
+    def __init__(self, address: str, config: str = "") -> None:
         self.address = address
+        self.config = config
         self.names = {address: "SERVER"}
 
     def rename(self, printed: str) -> str:
         for found, name in self.names.items():
             printed = printed.replace(found, name)
+        printed = _MECHANISMS.sub(r"\2, \1", printed)
         return _TOPIC_ID.sub("TopicId: ID", printed)
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
@@ -93,17 +101,24 @@ class Beside:
         """`kafka-configs`: what it prints of Muster, as of Kafka."""
         return self._run_tool("configs", arguments)
 
+    def acls(self, *arguments: str) -> str:
+        """`kafka-acls`: what it prints of Muster, as of Kafka."""
+        return self._run_tool("acls", arguments)
+
     def topics(self, *arguments: str) -> str:
         """`kafka-topics`: what it prints of Muster, as of Kafka."""
         return self._run_tool("topics", arguments)
 
     def admin(self, *words: str, without: Sequence[str] = ()) -> Any:
-        """A call of GroupCalls.java, or after `plain` of AdminCalls.java: what it comes to.
+        """A call of GroupCalls.java, or after `plain` of AdminCalls.java, or after `access` of
+        AccessCalls.java: what it comes to.
 
         Fields whose names begin as in `without` are not compared.
         """
         expected, found = (
-            leave_out(json.loads(self.ask(side, "admin", side.address, *words)), without)
+            leave_out(
+                json.loads(self.ask(side, "admin", side.address, side.config, *words)), without
+            )
             for side in self.sides
         )
         check_equal(found, expected, words)
@@ -123,17 +138,19 @@ class Beside:
 
     def _wait_until_stable(self, side: Side, group: str) -> None:
         def look() -> str:
-            return self.ask(side, "admin", side.address, "describe", group)
+            return self.ask(side, "admin", side.address, side.config, "describe", group)
 
         wait_until(
             lambda: '"state":"Stable"' in look(), lambda: f"{group} is stable: {look()}", WITHIN_S
         )
 
     def _run_tool(self, tool: str, arguments: Sequence[str]) -> str:
-        expected, found = (
-            compute_lines(self.ask(side, tool, "--bootstrap-server", side.address, *arguments))
-            for side in self.sides
-        )
+        def ask(side: Side) -> list[str]:
+            config = ("--command-config", side.config) if side.config else ()
+            words = (tool, "--bootstrap-server", side.address, *config, *arguments)
+            return compute_lines(self.ask(side, *words))
+
+        expected, found = map(ask, self.sides)
         check_equal(found, expected, arguments)
         return "\n".join(found)
 

@@ -327,7 +327,7 @@ def test_the_topics_tool_creates_grows_shows_and_deletes(both: Beside) -> None:
 
 def test_nobody_fences_producers_here(both: Beside) -> None:
     """Muster coordinates no transactions, and is not asked again and again without a pause."""
-    found = both.ask(both.muster, "admin", both.muster.address, "fence", "a-transaction")
+    found = both.ask(both.muster, "admin", both.muster.address, "", "fence", "a-transaction")
     assert "TimeoutException" in found
     attempts = re.search(r"after (\d+) attempt", found)
     assert attempts is None or int(attempts[1]) < 100

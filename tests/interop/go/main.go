@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"muster/tests/interop/goprogram"
 )
@@ -50,6 +54,7 @@ func (given options) clientOptions() []kgo.Opt {
 		kgo.OnPartitionsLost(tell("lost")),
 	}
 	chosen = append(chosen, given.protocolOptions()...)
+	chosen = append(chosen, securityOptions(given.Security)...)
 	if given.InstanceID != "" {
 		chosen = append(chosen, kgo.InstanceID(given.InstanceID))
 	}
@@ -57,6 +62,35 @@ func (given options) clientOptions() []kgo.Opt {
 		return append(chosen, kgo.ConsumeRegex(), kgo.ConsumeTopics(given.Pattern))
 	}
 	return append(chosen, kgo.ConsumeTopics(strings.Split(given.Topics, ",")...))
+}
+
+func securityOptions(given goprogram.Security) []kgo.Opt {
+	chosen := []kgo.Opt{}
+	if config := given.TLS(); config != nil {
+		chosen = append(chosen, kgo.DialTLSConfig(config))
+	}
+	if given.Mechanism != "" {
+		chosen = append(chosen, kgo.SASL(mechanism(given)))
+	}
+	return chosen
+}
+
+func mechanism(given goprogram.Security) sasl.Mechanism {
+	switch given.Mechanism {
+	case "PLAIN":
+		return plain.Auth{User: given.User, Pass: given.Password}.AsMechanism()
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: given.User, Pass: given.Password}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: given.User, Pass: given.Password}.AsSha512Mechanism()
+	case "OAUTHBEARER":
+		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
+			token, err := given.Token()
+			return oauth.Auth{Token: token}, err
+		})
+	}
+	goprogram.Fail("no such mechanism: " + given.Mechanism)
+	return nil
 }
 
 func (given options) protocolOptions() []kgo.Opt {

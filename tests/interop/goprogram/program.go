@@ -4,6 +4,8 @@ package goprogram
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,6 +21,45 @@ type Options struct {
 	// Of a classic member: with commas between them.
 	Strategies         string
 	Session, Heartbeat time.Duration
+	Security           Security
+}
+
+// Security is how a member is to show who it is, and to know its server: tests/interop/security.py.
+type Security struct {
+	Protocol    string `json:"protocol"`
+	CA          string `json:"ca"`
+	Certificate string `json:"certificate"`
+	Mechanism   string `json:"mechanism"`
+	User        string `json:"user"`
+	Password    string `json:"password"`
+	TokenFile   string `json:"token_file"`
+}
+
+// TLS is nil where the server is not to be spoken to by TLS.
+func (given Security) TLS() *tls.Config {
+	if !strings.HasSuffix(given.Protocol, "SSL") {
+		return nil
+	}
+	trusted := x509.NewCertPool()
+	text, err := os.ReadFile(given.CA)
+	if err != nil || !trusted.AppendCertsFromPEM(text) {
+		Fail("no certificates in " + given.CA)
+	}
+	config := &tls.Config{RootCAs: trusted}
+	if given.Certificate != "" {
+		own, err := tls.LoadX509KeyPair(given.Certificate, given.Certificate)
+		if err != nil {
+			Fail(err)
+		}
+		config.Certificates = []tls.Certificate{own}
+	}
+	return config
+}
+
+// Token is what the file of the token holds now.
+func (given Security) Token() (string, error) {
+	text, err := os.ReadFile(given.TokenFile)
+	return string(text), err
 }
 
 // ReadOptions takes them from the command line.
@@ -32,9 +73,13 @@ func ReadOptions(clientID, protocol string) Options {
 	flag.StringVar(&given.ClientID, "client-id", clientID, "client id")
 	flag.StringVar(&given.Protocol, "protocol", protocol, "consumer or classic")
 	flag.StringVar(&given.Strategies, "strategies", "range", "of a classic member, with commas")
+	security := flag.String("security", "{}", "JSON")
 	sessionMs := flag.Int("session-ms", 6000, "session timeout of a classic member")
 	heartbeatMs := flag.Int("heartbeat-ms", 300, "time between heartbeats of a classic member")
 	flag.Parse()
+	if err := json.Unmarshal([]byte(*security), &given.Security); err != nil {
+		Fail(err)
+	}
 	given.Session = time.Duration(*sessionMs) * time.Millisecond
 	given.Heartbeat = time.Duration(*heartbeatMs) * time.Millisecond
 	return given

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
+from aiokafka.helpers import create_ssl_context
 
 from tests.interop.python.program import (
     Options,
@@ -20,6 +23,7 @@ from tests.interop.python.program import (
     read_options,
     take,
 )
+from tests.interop.security import OAUTHBEARER, Security
 
 STRATEGIES = {
     "range": RangePartitionAssignor,
@@ -41,6 +45,34 @@ class Listener(ConsumerRebalanceListener):
         self._printer.print_partitions("revoked", revoked)
 
 
+class FileToken(AbstractTokenProvider):
+    """Gives the token that is in the file now."""
+
+    def __init__(self, security: Security) -> None:
+        self._security = security
+
+    async def token(self) -> str:
+        return self._security.read_token()
+
+
+def compute_security(security: Security) -> dict[str, Any]:
+    settings: dict[str, Any] = {"security_protocol": security.protocol}
+    if security.ca:
+        certificate = security.certificate or None
+        settings["ssl_context"] = create_ssl_context(
+            cafile=security.ca, certfile=certificate, keyfile=certificate
+        )
+    if not security.mechanism:
+        return settings
+    settings["sasl_mechanism"] = security.mechanism
+    if security.mechanism == OAUTHBEARER:
+        settings["sasl_oauth_token_provider"] = FileToken(security)
+    else:
+        settings["sasl_plain_username"] = security.user
+        settings["sasl_plain_password"] = security.password
+    return settings
+
+
 def make_consumer(options: Options) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
         bootstrap_servers=options.bootstrap,
@@ -52,6 +84,7 @@ def make_consumer(options: Options) -> AIOKafkaConsumer:
         partition_assignment_strategy=[STRATEGIES[name] for name in options.strategies],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        **compute_security(options.security),
     )
 
 
@@ -72,9 +105,9 @@ async def run() -> int:
     options, printer, commands = read_options(), Printer(), read_commands()
     consumer = make_consumer(options)
     consumer.subscribe(options.topics, listener=Listener(printer))
-    await consumer.start()
-    printer.print("started")
     try:
+        await consumer.start()
+        printer.print("started")
         while (command := take(commands)) != "close":
             if command == "committed":
                 held = consumer.assignment()

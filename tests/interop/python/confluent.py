@@ -14,6 +14,7 @@ from tests.interop.python.program import (
     read_options,
     take,
 )
+from tests.interop.security import compute_librdkafka_settings
 
 WITHIN_S = 30.0
 
@@ -40,6 +41,7 @@ def make_consumer(options: Options, printer: Printer) -> Consumer:
             "reconnect.backoff.max.ms": 1_000,
             "error_cb": lambda error: printer.print("complained", message=str(error)),
             **of_protocol,
+            **compute_librdkafka_settings(options.security),
         }
     )
 

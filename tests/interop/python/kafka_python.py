@@ -5,6 +5,7 @@ It takes commands when a poll has brought records, and `close` at once.
 
 from __future__ import annotations
 
+import logging
 import queue
 import signal
 import sys
@@ -19,6 +20,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError, RetriableError
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tests.interop.python.program import (
     Options,
@@ -28,6 +30,7 @@ from tests.interop.python.program import (
     read_options,
     take,
 )
+from tests.interop.security import OAUTHBEARER, Security
 
 RETRY_S = 0.1
 ENDLESS_MS = 24 * 3_600_000
@@ -55,6 +58,34 @@ class Listener(ConsumerRebalanceListener):
         self._printer.print_partitions("lost", lost)
 
 
+class FileToken(AbstractTokenProvider):
+    """Gives the token that is in the file now."""
+
+    def __init__(self, security: Security) -> None:
+        super().__init__()
+        self._security = security
+
+    def token(self) -> str:
+        return self._security.read_token()
+
+
+def compute_security(security: Security) -> dict[str, Any]:
+    settings: dict[str, Any] = {"security_protocol": security.protocol}
+    if security.ca:
+        settings["ssl_cafile"] = security.ca
+    if security.certificate:
+        settings |= {"ssl_certfile": security.certificate, "ssl_keyfile": security.certificate}
+    if not security.mechanism:
+        return settings
+    settings["sasl_mechanism"] = security.mechanism
+    if security.mechanism == OAUTHBEARER:
+        settings["sasl_oauth_token_provider"] = FileToken(security)
+    else:
+        settings["sasl_plain_username"] = security.user
+        settings["sasl_plain_password"] = security.password
+    return settings
+
+
 def make_consumer(options: Options) -> KafkaConsumer:
     return KafkaConsumer(
         bootstrap_servers=options.bootstrap,
@@ -67,6 +98,7 @@ def make_consumer(options: Options) -> KafkaConsumer:
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         reconnect_backoff_max_ms=1_000,
+        **compute_security(options.security),
     )
 
 
@@ -114,7 +146,17 @@ def process(found: Any, consumer: KafkaConsumer, printer: Printer) -> None:
 
 
 def main() -> int:
-    options, printer, interrupt = read_options(), Printer(), Interrupt()
+    options, printer = read_options(), Printer()
+    logging.basicConfig(level=logging.WARNING)
+    try:
+        return run(options, printer)
+    except KafkaError as error:
+        printer.print_error("failed", error)
+        return 1
+
+
+def run(options: Options, printer: Printer) -> int:
+    interrupt = Interrupt()
     commands = read_commands(on_close=interrupt.send)
     consumer = make_consumer(options)
     consumer.subscribe(options.topics, listener=Listener(printer))
@@ -133,10 +175,6 @@ def main() -> int:
             # Of a server that is down, which poll tells where it meets it.
             printer.print_error("complained", error)
             time.sleep(RETRY_S)
-        except KafkaError as error:
-            printer.print_error("failed", error)
-            consumer.close()
-            return 1
     consumer.close()
     printer.print("closed", total=printer.total)
     return 0

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.interop.security import NO_SECURITY, Security
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -32,6 +34,7 @@ class Options:
     session_ms: int
     heartbeat_ms: int
     assignor: str
+    security: Security
 
 
 def read_options() -> Options:
@@ -43,6 +46,7 @@ def read_options() -> Options:
     parser.add_argument("--protocol", default="classic")
     parser.add_argument("--strategies", default="range")
     parser.add_argument("--assignor", default="")
+    parser.add_argument("--security", type=Security.parse, default=NO_SECURITY)
     parser.add_argument("--session-ms", type=int, default=6_000)
     parser.add_argument("--heartbeat-ms", type=int, default=300)
     given = vars(parser.parse_args())

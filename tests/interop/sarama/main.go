@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/xdg-go/scram"
 
 	"muster/tests/interop/goprogram"
 )
@@ -56,12 +57,57 @@ func configuration(given goprogram.Options) *sarama.Config {
 	chosen.Consumer.Group.InstanceId = given.InstanceID
 	chosen.Consumer.Group.Session.Timeout = given.Session
 	chosen.Consumer.Group.Heartbeat.Interval = given.Heartbeat
+	secure(chosen, given.Security)
 	chosen.Consumer.Group.Rebalance.GroupStrategies = nil
 	for _, name := range strings.Split(given.Strategies, ",") {
 		chosen.Consumer.Group.Rebalance.GroupStrategies = append(
 			chosen.Consumer.Group.Rebalance.GroupStrategies, strategies[name]())
 	}
 	return chosen
+}
+
+func secure(chosen *sarama.Config, given goprogram.Security) {
+	if config := given.TLS(); config != nil {
+		chosen.Net.TLS.Enable = true
+		chosen.Net.TLS.Config = config
+	}
+	if given.Mechanism == "" {
+		return
+	}
+	chosen.Net.SASL.Enable = true
+	chosen.Net.SASL.Mechanism = sarama.SASLMechanism(given.Mechanism)
+	chosen.Net.SASL.User = given.User
+	chosen.Net.SASL.Password = given.Password
+	chosen.Net.SASL.TokenProvider = fileToken{given}
+	hash := scram.SHA256
+	if given.Mechanism == "SCRAM-SHA-512" {
+		hash = scram.SHA512
+	}
+	chosen.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient {
+		return &conversation{hash: hash}
+	}
+}
+
+// conversation gives sarama the SCRAM that it leaves to its users.
+type conversation struct {
+	hash scram.HashGeneratorFcn
+	*scram.ClientConversation
+}
+
+func (c *conversation) Begin(user, password, authzID string) error {
+	client, err := c.hash.NewClient(user, password, authzID)
+	if err != nil {
+		return err
+	}
+	c.ClientConversation = client.NewConversation()
+	return nil
+}
+
+type fileToken struct{ given goprogram.Security }
+
+func (f fileToken) Token() (*sarama.AccessToken, error) {
+	token, err := f.given.Token()
+	return &sarama.AccessToken{Token: token}, err
 }
 
 // consume joins again after every session, as sarama asks of its users.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from typing import Any, Final, Self
 
@@ -36,11 +37,16 @@ class Connection:
 
     @classmethod
     async def open(
-        cls, address: str, client_id: str = "c", patience_s: float | None = PATIENCE_S
+        cls,
+        address: str,
+        client_id: str = "c",
+        patience_s: float | None = PATIENCE_S,
+        tls: ssl.SSLContext | None = None,
     ) -> Self:
         """Connect to HOST:PORT."""
         host, _, port = address.rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)), client_id, patience_s)
+        streams = await asyncio.open_connection(host, int(port), ssl=tls)
+        return cls(*streams, client_id, patience_s)
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from bench.peer import (
     KLOAD_SOURCES,
@@ -20,6 +26,7 @@ from bench.peer import (
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.prerequisites import MissingPrerequisite
 from tests.kafka.tools import run_consumer_groups
+from tests.support.certificates import Authority
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="needs Go: install golang-go")
 
@@ -135,3 +142,92 @@ def test_topics(kafka: KafkaBroker) -> None:
     assert run_kload("topics", kafka.bootstrap, "one=1")["topics"]["one"] == made["one"]
     with pytest.raises(KloadError, match="topic one has 1 partitions, not 4"):
         run_kload("topics", kafka.bootstrap, "one=4")
+
+
+_PLAIN_LOGIN = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required user_kload="secret";'
+)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaBroker, Authority]]:
+    """A broker with TLS, with TLS for those who have a certificate, and with SASL over TLS."""
+    authority = Authority(tmp_path_factory.mktemp("certificates"))
+    keystore = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.issue("server").both),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.file),
+    }
+    settings = keystore | {
+        "offsets.topic.num.partitions": 5,
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.login.plain.sasl.jaas.config": _PLAIN_LOGIN,
+        **{
+            f"listener.name.login.scram-sha-{bits}.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            )
+            for bits in (256, 512)
+        },
+    }
+    listeners = {"SSL": "SSL", "MUTUAL": "SSL", "LOGIN": "SASL_SSL"}
+    with start_kafka(settings, listeners=listeners) as broker:
+        _create_scram_user(broker.bootstrap)
+        yield broker, authority
+
+
+def _create_scram_user(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        wanted = ScramCredentialInfo(mechanism, 4096)
+        made = UserScramCredentialUpsertion("kload", wanted, password=b"secret")
+        for altered in admin.alter_user_scram_credentials([made]).values():
+            altered.result(10)
+
+
+@needs_go
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("subcommand", "options"),
+    [
+        ("heartbeats", {"members": 20, "groups": 3, "conns": 4, "partitions": 30}),
+        ("commits", {"conns": 2, "in_flight": 4, "threads": 2}),
+        ("connects", {"conns": 4}),
+    ],
+)
+def test_rates_over_tls(
+    secured: tuple[KafkaBroker, Authority], subcommand: str, options: dict[str, float]
+) -> None:
+    broker, authority = secured
+    report = run_kload(
+        subcommand, broker.address("SSL"), tls_ca=authority.file, seconds=0.5, **options
+    )
+    assert report["errors"] == {}
+    assert report["tls"].startswith("TLS 1.3 TLS_AES_")
+
+
+@needs_go
+@pytest.mark.kafka
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_login(secured: tuple[KafkaBroker, Authority], mechanism: str) -> None:
+    broker, authority = secured
+    options = {"tls_ca": authority.file, "sasl": mechanism, "sasl_user": "kload", "seconds": 0.1}
+    address = broker.address("LOGIN")
+    report = run_kload("commits", address, conns=1, sasl_password="secret", **options)
+    assert report["errors"] == {}
+    with pytest.raises(KloadError, match="authentication: error 58"):
+        run_kload("commits", address, conns=1, sasl_password="other", **options)
+
+
+@needs_go
+@pytest.mark.kafka
+def test_a_certificate_of_its_own(secured: tuple[KafkaBroker, Authority]) -> None:
+    broker, authority = secured
+    own = authority.issue("kload").both
+    address = broker.address("MUTUAL")
+    options = {"tls_ca": authority.file, "conns": 1, "seconds": 0.1}
+    report = run_kload("connects", address, tls_cert=own, tls_key=own, **options)
+    assert report["tls"].startswith("TLS 1.3")
+    with pytest.raises(KloadError, match="certificate"):
+        run_kload("connects", address, **options)
