@@ -5,16 +5,22 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
 
+from cli.client_security import Security
 from cli.errors import CommandError, ExitCode
+from cli.secure_channel import open_channel, read_security
+from cli.server_troubles import describe_trouble
 from muster.v1 import (
     access_pb2,
     access_pb2_grpc,
     admin_pb2,
     admin_pb2_grpc,
+    backup_pb2,
+    backup_pb2_grpc,
     group_pb2,
     group_pb2_grpc,
     quota_pb2,
@@ -25,13 +31,6 @@ from muster.v1 import (
 )
 
 Response = TypeVar("Response")
-
-CHANNEL_OPTIONS = (
-    # An HTTP proxy cannot reach a server that listens on loopback.
-    ("grpc.enable_http_proxy", 0),
-    # gRPC retries without limit, even within one call (see muster/connection/client.py).
-    ("grpc.enable_retries", 0),
-)
 
 _Status = grpc.StatusCode
 
@@ -52,7 +51,11 @@ EXIT_CODE_OF = {
 class AdminClient:
     """The calls that commands make. Every error is raised as a ``CommandError``."""
 
-    def __init__(self, channel: grpc.Channel, server: str, timeout_s: float) -> None:
+    def __init__(
+        self, channel: grpc.Channel, server: str, timeout_s: float, security: Security
+    ) -> None:
+        self._security = security
+        self._backups = backup_pb2_grpc.BackupServiceStub(channel)
         self._stub = admin_pb2_grpc.AdminServiceStub(channel)
         self._groups = group_pb2_grpc.GroupServiceStub(channel)
         self._access = access_pb2_grpc.AccessServiceStub(channel)
@@ -253,6 +256,13 @@ class AdminClient:
         )
         self._call(self._quotas.AlterQuotas, request)
 
+    def create_backup(self, folder: str, with_credentials: bool) -> backup_pb2.CreateBackupResponse:
+        """Back the server's store up into a new folder on its machine."""
+        return self._call(
+            self._backups.CreateBackup,
+            backup_pb2.CreateBackupRequest(folder=folder, with_credentials=with_credentials),
+        )
+
     def list_users(self, name: str = "") -> list[user_pb2.User]:
         """All users, by name; or the one of this name, if it exists."""
         found: list[user_pb2.User] = []
@@ -303,21 +313,31 @@ class AdminClient:
         try:
             return method(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
-            raise compute_command_error(error, self._server, self._timeout_s) from error
+            raise compute_command_error(
+                error, self._server, self._timeout_s, self._security
+            ) from error
 
 
 @contextmanager
-def connect(server: str, timeout_s: float) -> Iterator[AdminClient]:
-    """Connect to the server at ``HOST:PORT``."""
-    with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
-        yield AdminClient(channel, server, timeout_s)
+def connect(
+    server: str, timeout_s: float, command_config: Path | Security | None = None
+) -> Iterator[AdminClient]:
+    """Connect to the server at ``HOST:PORT``, with the TLS and credentials of a client's file."""
+    security = read_security(server, command_config)
+    with open_channel(server, security) as channel:
+        yield AdminClient(channel, server, timeout_s, security)
 
 
-def compute_command_error(error: Any, server: str, timeout_s: float) -> CommandError:
+def compute_command_error(
+    error: Any, server: str, timeout_s: float, security: Security
+) -> CommandError:
     """Convert a failed call into a one-line ``CommandError``."""
     status = error.code()
     detail = " ".join(str(error.details() or status.name).split())
+    trouble = describe_trouble(status, detail, server, security)
     match status:
+        case _ if trouble is not None:
+            detail = trouble
         case _Status.UNAVAILABLE if not detail.startswith("COORDINATOR_"):
             detail = f"cannot reach {server}: is `muster serve` running there? ({detail})"
         case _Status.DEADLINE_EXCEEDED:

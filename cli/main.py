@@ -6,6 +6,7 @@ than a JVM starts; a command imports what it needs when it runs.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -63,6 +64,8 @@ def version(output: OutputOption = Format.TABLE) -> None:
 
 def main() -> None:
     """Run a command and exit with a code of `cli.errors.ExitCode`."""
+    # gRPC's core prints a line for each handshake that fails, whoever sends them.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         app()
     except CommandError as error:

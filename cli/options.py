@@ -44,6 +44,15 @@ TimeoutOption: TypeAlias = Annotated[
         help="How long to wait for the server.",
     ),
 ]
+CommandConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        envvar="MUSTER_COMMAND_CONFIG",
+        metavar="FILE",
+        help="TLS and credentials: a Kafka client's .properties.",
+    ),
+]
 QuietOption: TypeAlias = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print only data and errors.")
 ]

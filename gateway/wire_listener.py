@@ -9,7 +9,7 @@ from security.endpoints import Endpoint, SecurityProtocol
 from security.tls.server_contexts import TlsContexts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WireListener:
     """One address of the Kafka wire; the limits are of its connections alone.
 

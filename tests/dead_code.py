@@ -27,7 +27,6 @@ CALLED_BY_OTHERS: Final = {
     "__getattr__": "Python",
     "capture_signals": "uvicorn",
     "main_loop": "uvicorn",
-    "eof_received": "asyncio",
     "onQueryStarted": "Spark",
     "onQueryProgress": "Spark",
     "onQueryIdle": "Spark",

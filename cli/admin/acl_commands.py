@@ -12,6 +12,7 @@ from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     DryRunOption,
     OutputOption,
     QuietOption,
@@ -63,6 +64,7 @@ def add(
     deny: Annotated[bool, typer.Option("--deny", help="Deny it instead of allowing it.")] = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Allow, or deny, a principal operations on a resource."""
@@ -82,7 +84,7 @@ def add(
         )
         for each in parse_operations(operation)
     ]
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         client.create_acls(acls)
     if not quiet:
         print_note(f"in force: {'; '.join(render(acl) for acl in acls)}")
@@ -99,13 +101,14 @@ def list_acls(
     ] = None,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """List ACLs."""
     from cli.admin_client import connect
 
     means = make_filter(principal, resource)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.list_acls(means)
     print_listing(compute_listing(found), output)
 
@@ -127,6 +130,7 @@ def delete(
     yes: YesOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Delete the ACLs that all given options mean."""
@@ -140,7 +144,7 @@ def delete(
     if resource is not None:
         kind, means.pattern_type, means.resource_name = parse_resource(resource)
         means.resource_type = kind
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.delete_acls(means, validate_only=True)
         if not found:
             raise CommandError("there is no such ACL", ExitCode.NOT_FOUND)
@@ -164,7 +168,9 @@ def check(
     host: Annotated[
         str, typer.Option("--host", help="The address that the principal calls from.")
     ] = "127.0.0.1",
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Say whether a principal may do it, and which ACL decides; exit code 1 if not."""
@@ -179,7 +185,7 @@ def check(
         resource_type=kind,
         resource_name=name,
     )
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         decision = client.check_access(request)
     by = render(decision.acl) if decision.HasField("acl") else decision.cause
     typer.echo(f"{'allowed' if decision.is_allowed else 'denied'}: {by}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
     SETTINGS_CONTEXT,
+    CommandConfigOption,
     ConfigOption,
     DryRunOption,
     OutputOption,
@@ -22,8 +24,9 @@ from cli.options import (
     resolve_settings,
 )
 from cli.output import Format, Listing, print_listing, print_note
-from cli.settings.setting import Address, render_value
+from cli.settings.setting import render_value
 from model.secret import Secret
+from security.endpoints import Endpoint
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -61,7 +64,7 @@ def show(
     for name, value in resolved.values.items():
         source = resolved.origins[name]
         rows.append([name, render_value(value), str(source)][: len(columns)])
-        plain = str(value) if isinstance(value, Address | Secret) else value
+        plain = render_value(value) if isinstance(value, Endpoint | Secret) else value
         item = {"name": name, "value": list(plain) if isinstance(plain, tuple) else plain}
         items.append(item | {"origin": source.source, "detail": source.detail} if origin else item)
     listing = Listing("config.show", columns, rows, {"settings": items}, "settings")
@@ -76,12 +79,13 @@ def get(
     group: GroupOption,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Print the configs of a group on a running server: its own, and the server's defaults."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         configs = client.describe_group_configs(group)
     print_listing(compute_group_listing(group, configs), output)
 
@@ -94,7 +98,9 @@ def set_configs(
     group: GroupOption,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Set configs of a group, all or none. They take effect at once."""
@@ -111,6 +117,7 @@ def set_configs(
         dry_run=dry_run,
         quiet=quiet,
         server=server,
+        command_config=command_config,
         timeout=timeout,
     )
 
@@ -121,13 +128,15 @@ def unset(
     group: GroupOption,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Remove configs of a group: the server's settings apply again."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         configs = client.describe_group_configs(group)
         client.alter_group_configs(group, dict.fromkeys(names), dry_run)
     own = {config.name for config in configs if render_source(config.source) == "group"}
@@ -145,11 +154,12 @@ def _alter(
     dry_run: bool,
     quiet: bool,
     server: str,
+    command_config: Path | None,
     timeout: float,
 ) -> None:
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         client.alter_group_configs(group, changes, dry_run)
     _report(len(changes), done, dry_run, quiet)
 

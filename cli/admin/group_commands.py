@@ -13,6 +13,7 @@ from cli.log.as_of_option import AsOfOption, parse_as_of, render_position
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     OutputOption,
     ServerOption,
     TimeoutOption,
@@ -34,12 +35,13 @@ GroupArgument: TypeAlias = Annotated[str, typer.Argument(help="Id of the group."
 def list_groups(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """List groups with their types and states."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         groups = client.list_groups()
     print_listing(compute_list(groups), output)
 
@@ -50,13 +52,14 @@ def describe(
     as_of: AsOfOption = None,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Show a group's epochs, and each member's epoch, state and partitions."""
     from cli.admin_client import connect
 
     position = parse_as_of(as_of)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.describe_group(group, position)
     listing = compute_description(found.group)
     print_listing(_add_position(listing, found), output)
@@ -73,14 +76,16 @@ def offsets(
     ] = False,
     as_of: AsOfOption = None,
     output: OutputOption = Format.TABLE,
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Show the committed offsets of a group."""
     from cli.admin_client import connect
 
     position = parse_as_of(as_of)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.fetch_offsets(group, require_stable, position)
         if not found.topics:
             # FetchOffsets answers for an unknown group too, with no offsets; this call fails.

@@ -12,6 +12,7 @@ from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     DryRunOption,
     QuietOption,
     ServerOption,
@@ -33,14 +34,16 @@ def delete(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Delete empty groups and all their offsets, including those of open transactions."""
     from cli.admin_client import connect
 
     names = list(dict.fromkeys(groups))
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         if not yes and not dry_run:
             rows = [[name, _count(client, name)] for name in names]
             ask(["GROUP", "#OFFSETS"], rows, "The groups and all their offsets will be deleted.")
@@ -85,13 +88,14 @@ def delete_offsets(
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Delete committed offsets of topics that no member of the group subscribes to."""
     from cli.admin_client import connect
 
     asked = parse_partitions(topics)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         chosen = _choose(asked, _list_committed(client.fetch_offsets(group, False)))
         if not yes and not dry_run:
             rows = [[group, name, partition] for name, row in chosen.items() for partition in row]

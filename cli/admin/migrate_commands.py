@@ -20,6 +20,7 @@ from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     DryRunOption,
     OutputOption,
     ServerOption,
@@ -43,12 +44,13 @@ def plan(
     group: GroupArgument,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Show what prevents a conversion, member by member, and what to set in each client."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.plan_migration(group)
     print_listing(compute_plan(found), output)
 
@@ -58,12 +60,13 @@ def status(
     group: GroupArgument,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Show each member's protocol, the members left to replace, and the partitions to move."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.describe_group(group).group
         policy = _find_policy(client, group)
     print_listing(compute_status(found, policy), output)
@@ -88,6 +91,7 @@ def rollback(
     dry_run: DryRunOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Move a group back to the classic protocol, with its offsets.
@@ -95,36 +99,35 @@ def rollback(
     Sets the group's consumer.migration.policy to downgrade. The group is converted when its last
     member of the consumer protocol leaves (at once if there is none) and is not upgraded again.
     """
+    from cli.admin_client import connect
+
     if data_dir is not None:
         if not offline:
             raise CommandError("--data-dir requires --offline", ExitCode.USAGE)
         _roll_back_stopped(data_dir, group, dry_run)
         listing = compute_rollback(group, (), dry_run)
     else:
-        listing = compute_rollback(
-            group, _roll_back_running(group, offline, dry_run, server, timeout), dry_run
-        )
+        with connect(server, timeout, command_config) as client:
+            left = _roll_back_running(client, group, offline, dry_run)
+        listing = compute_rollback(group, left, dry_run)
     print_listing(listing, output)
 
 
 def _roll_back_running(
-    group: str, offline: bool, dry_run: bool, server: str, timeout: float
+    client: AdminClient, group: str, offline: bool, dry_run: bool
 ) -> list[admin_pb2.GroupMember]:
     """Roll back on a running server; return the consumer-protocol members that are left."""
-    from cli.admin_client import connect
-
-    with connect(server, timeout) as client:
+    consumer_members = find_consumer_members(client.describe_group(group).group)
+    if offline or not consumer_members:
+        # Check first, so that a conversion that fails does not change the policy.
+        client.convert_to_classic_group(group, validate_only=True)
+        consumer_members = []
+    client.alter_group_configs(group, {POLICY: ROLLED_BACK}, dry_run)
+    if consumer_members and not dry_run:
+        # The last one may have left before the policy took effect.
         consumer_members = find_consumer_members(client.describe_group(group).group)
-        if offline or not consumer_members:
-            # Check first, so that a conversion that fails does not change the policy.
-            client.convert_to_classic_group(group, validate_only=True)
-            consumer_members = []
-        client.alter_group_configs(group, {POLICY: ROLLED_BACK}, dry_run)
-        if consumer_members and not dry_run:
-            # The last one may have left before the policy took effect.
-            consumer_members = find_consumer_members(client.describe_group(group).group)
-        if not consumer_members:
-            client.convert_to_classic_group(group, dry_run)
+    if not consumer_members:
+        client.convert_to_classic_group(group, dry_run)
     return consumer_members
 
 

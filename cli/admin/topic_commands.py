@@ -15,6 +15,7 @@ from cli.messages import render_topic_id
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     DryRunOption,
     OutputOption,
     QuietOption,
@@ -46,12 +47,13 @@ NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Nam
 def list_topics(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """List topics with their partition counts and ids."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         topics = client.list_topics()
     print_listing(compute_listing("topic.list", topics), output)
 
@@ -62,6 +64,7 @@ def match(
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """List the topics that a regular expression matches now; it must match the whole name."""
@@ -69,7 +72,7 @@ def match(
     from cli.admin_client import connect
 
     check_pattern(pattern)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         topics = client.list_topics()
     matching = compute_matching(pattern, topics)
     print_listing(compute_listing("topic.match", matching), output)
@@ -83,14 +86,16 @@ def create(
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Create topics."""
     from cli.admin_client import connect
 
     specs = _parse(topics)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         made, failed = _for_each(
             specs, lambda spec: client.create_topic(spec.name, spec.partitions, dry_run)
         )
@@ -107,13 +112,14 @@ def grow(
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Add partitions to topics. The number of partitions can never be reduced."""
     from cli.admin_client import connect
 
     specs = _parse(topics)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         if not yes and not dry_run:
             _preview_and_ask(client, {spec.name: str(spec.partitions) for spec in specs})
         grown, failed = _for_each(
@@ -143,13 +149,14 @@ def racks(
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Set the racks of a topic's replicas for the assignor `rack`, or list them."""
     from cli.admin_client import connect
 
     wanted = _parse_racks(given or [], file, clear)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         if wanted is None:
             known = [topic for topic in client.list_topics() if topic.topic_name == name]
             if not known:
@@ -192,13 +199,14 @@ def delete(
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Delete topics, their records, and all their committed offsets."""
     from cli.admin_client import connect
 
     specs = [TopicSpec(name, 0) for name in dict.fromkeys(names)]
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         if not yes and not dry_run:
             _preview_and_ask(client, {spec.name: "deleted" for spec in specs})
         gone, failed = _for_each(specs, lambda spec: client.delete_topic(spec.name, dry_run))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     OutputOption,
     QuietOption,
     ServerOption,
@@ -58,12 +60,13 @@ COLUMNS = (
 def list_transactions(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """List open transactions and their pending offsets, by group."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.list_transactions()
     print_listing(compute_listing(found), output)
 
@@ -74,7 +77,9 @@ def abort(
     partition: PartitionOption = None,
     yes: YesOption = False,
     quiet: QuietOption = False,
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Abort a producer's transaction and drop its pending offsets."""
@@ -85,6 +90,7 @@ def abort(
         yes=yes,
         quiet=quiet,
         server=server,
+        command_config=command_config,
         timeout=timeout,
     )
 
@@ -95,7 +101,9 @@ def commit(
     partition: PartitionOption = None,
     yes: YesOption = False,
     quiet: QuietOption = False,
+    *,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Commit a producer's transaction: its pending offsets become committed offsets."""
@@ -106,6 +114,7 @@ def commit(
         yes=yes,
         quiet=quiet,
         server=server,
+        command_config=command_config,
         timeout=timeout,
     )
 
@@ -118,11 +127,12 @@ def _end(
     yes: bool,
     quiet: bool,
     server: str,
+    command_config: Path | None,
     timeout: float,
 ) -> None:
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         chosen = [
             transaction
             for transaction in client.list_transactions()

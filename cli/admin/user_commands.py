@@ -13,6 +13,7 @@ from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     DryRunOption,
     OutputOption,
     QuietOption,
@@ -71,6 +72,7 @@ def create(
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Create a user. The password is not sent: the server gets salted hashes of it."""
@@ -79,7 +81,7 @@ def create(
     name = prepare(name, "name")
     mechanisms = parse_mechanisms(mechanism)
     credentials = compute_credentials(read_password(password_file), mechanisms, iterations)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         client.create_user(name, credentials, dry_run)
     if not quiet:
         print_note(f"{'can be created' if dry_run else 'created'}: {_render(name, mechanisms)}")
@@ -101,6 +103,7 @@ def passwd(
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Change the password of a user: no former one is valid afterwards, for any mechanism.
@@ -110,7 +113,7 @@ def passwd(
     from cli.admin_client import connect
 
     name = prepare(name, "name")
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.list_users(name)
         if not found:
             raise CommandError(f"there is no user {name}", ExitCode.NOT_FOUND)
@@ -129,12 +132,13 @@ def passwd(
 def list_users(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """List users, and the mechanisms that they can log in with."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.list_users()
     print_listing(compute_listing(found), output)
 
@@ -151,6 +155,7 @@ def delete(
     yes: YesOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Delete a user, or one of its credentials. Its ACLs stay.
@@ -161,7 +166,7 @@ def delete(
 
     name = prepare(name, "name")
     wanted = "" if mechanism in (None, BOTH) else parse_mechanisms(mechanism or "")[0].value
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         client.delete_user(name, wanted, validate_only=True)
         found = compute_listing(client.list_users(name))
         rows = [row for row in found.rows if wanted in ("", row[1])]

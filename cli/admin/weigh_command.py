@@ -28,6 +28,17 @@ Offsets = Mapping[tuple[str, int], int]
 Weights = Mapping[tuple[str, int], float]
 
 
+ServerConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--server-config",
+        envvar="MUSTER_COMMAND_CONFIG",
+        metavar="FILE",
+        help="TLS and credentials for the server: a Kafka client's .properties.",
+    ),
+]
+
+
 def weigh(
     *,
     group: Annotated[str, typer.Option("--group", "-g", help="Id of the group.")],
@@ -54,6 +65,7 @@ def weigh(
     dry_run: DryRunOption = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    server_config: ServerConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Set a group's partition weights for the assignor `weighted`, by consumption rate or lag."""
@@ -63,7 +75,7 @@ def weigh(
     from cli.log.as_of_option import parse_as_of, read_wall_ms
     from cli.log.cluster import Cluster
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, server_config) as client:
         now = list_committed(client.fetch_offsets(group, False))
         if not now:
             raise CommandError(

@@ -11,7 +11,7 @@ import asyncio
 import grpc
 import grpc.aio
 
-from cli.admin_client import CHANNEL_OPTIONS
+from cli.secure_channel import CHANNEL_OPTIONS
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
 
 _CALL_TIMEOUT_S = 5.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 
-from cli.admin_client import CHANNEL_OPTIONS
+from cli.secure_channel import CHANNEL_OPTIONS
 from muster.v1 import admin_pb2, admin_pb2_grpc, types_pb2
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from cli.load.options.load_options import (
     AsJsonOption,
     BootstrapServerOption,
     ChurnOption,
-    CommandConfigOption,
     CommitPartitionsOption,
     ConnectionsOption,
     DurationOption,
@@ -38,7 +37,7 @@ from cli.load.options.load_options import (
     WorkloadOption,
 )
 from cli.load.options.plan import Plan, Workload
-from cli.options import DEFAULT_TIMEOUT, QuietOption, TimeoutOption
+from cli.options import DEFAULT_TIMEOUT, CommandConfigOption, QuietOption, TimeoutOption
 
 _PROCESSES_MAX = 4
 _PARTITIONS = 100
@@ -79,16 +78,17 @@ def load(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Load a server with members of groups, and measure what it holds and how long it takes."""
+    from cli.client_security import Security
     from cli.load.options import arguments
-    from cli.load.wire.security import Security
 
     security = Security(
         tls=tls, ca=tls_ca, certificate=tls_cert, key=tls_key,
         mechanism=sasl_mechanism, username=sasl_username, password=sasl_password,
     )  # fmt: skip
+    chosen = arguments.choose_protocol(bootstrap_server, server, protocol)
     plan = Plan(
         address=bootstrap_server or server,
-        protocol=arguments.choose_protocol(bootstrap_server, server, protocol),
+        protocol=chosen,
         workload=workload,
         topic=topic,
         partitions=partitions or _PARTITIONS,
@@ -103,7 +103,7 @@ def load(
         duration_s=duration,
         timeout_s=timeout,
         processes=processes or min(_PROCESSES_MAX, os.cpu_count() or 1),
-        security=arguments.choose_security(security, command_config),
+        security=arguments.choose_security(security, command_config, chosen),
     )
     arguments.check_plan(plan)
     _run(plan, partitions, arguments.parse_expectations(expect or []), as_json, quiet)

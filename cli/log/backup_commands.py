@@ -15,7 +15,14 @@ from cli.errors import CommandError, ExitCode
 from cli.log.import_command import DataDirOption
 from cli.log.log_sources import find_store, source_errors
 from cli.log.verify import check_store
-from cli.options import DEFAULT_SERVER, DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    CommandConfigOption,
+    OutputOption,
+    QuietOption,
+    TimeoutOption,
+)
 from cli.output import Format, Listing, print_listing, print_note
 
 if TYPE_CHECKING:
@@ -46,6 +53,7 @@ def backup(
             help=f"gRPC address of a running server ({DEFAULT_SERVER}).",
         ),
     ] = None,
+    command_config: CommandConfigOption = None,
     with_credentials: Annotated[
         bool,
         typer.Option("--with-credentials", help="Also back up the SCRAM credentials of users."),
@@ -67,7 +75,9 @@ def backup(
         found = _back_up_stopped(folder, data_dir, with_credentials=with_credentials)
     else:
         address = server or DEFAULT_SERVER
-        found = _back_up_running(folder, address, timeout, with_credentials=with_credentials)
+        found = _back_up_running(
+            folder, address, timeout, command_config, with_credentials=with_credentials
+        )
     if quiet:
         return
     left_out = found.content["users_left_out"]
@@ -141,20 +151,17 @@ def _back_up_stopped(folder: Path, data_dir: Path, *, with_credentials: bool) ->
 
 
 def _back_up_running(
-    folder: Path, server: str, timeout: float, *, with_credentials: bool
+    folder: Path,
+    server: str,
+    timeout: float,
+    command_config: Path | None,
+    *,
+    with_credentials: bool,
 ) -> Listing:
-    import grpc
+    from cli.admin_client import connect
 
-    from cli.admin_client import CHANNEL_OPTIONS, compute_command_error
-    from muster.v1 import backup_pb2, backup_pb2_grpc
-
-    request = backup_pb2.CreateBackupRequest(folder=str(folder), with_credentials=with_credentials)
-    with grpc.insecure_channel(server, options=CHANNEL_OPTIONS) as channel:
-        try:
-            stub = backup_pb2_grpc.BackupServiceStub(channel)
-            made = stub.CreateBackup(request, timeout=timeout)
-        except grpc.RpcError as error:
-            raise compute_command_error(error, server, timeout) from error
+    with connect(server, timeout, command_config) as client:
+        made = client.create_backup(str(folder), with_credentials)
     content = {
         "folder": made.folder,
         "cluster_id": made.cluster_id,

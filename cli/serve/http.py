@@ -15,7 +15,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from cli.serve.http_tls import Handshakes, make_front
 from gateway.connection.listener import ACCEPTED, share
+from security.tls.server_contexts import TlsContexts
 
 MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
 """Takes the Accept header; returns content type and text."""
@@ -112,11 +114,16 @@ class HttpServer:
         metrics: MetricsText,
         versions: Mapping[str, str],
         settings: HttpSettings | None = None,
+        tls: TlsContexts | None = None,
     ) -> None:
         self._settings = settings or HttpSettings()
         self._is_ready = is_ready
         self._metrics = metrics
         self._versions = dict(versions)
+        self._handshakes: Handshakes | None = None
+        if tls is not None:
+            limit_s = self._settings.request_timeout_ms / 1_000
+            self._handshakes = Handshakes(tls, self._settings.connections_max, limit_s)
         self._server: _Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -126,7 +133,7 @@ class HttpServer:
         bound: int = listening.getsockname()[1]
         config = uvicorn.Config(
             self.make_app(),
-            http=make_protocol(self._settings),
+            http=self._make_protocol(),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -146,7 +153,13 @@ class HttpServer:
         if self._server is None or self._task is None:
             return
         self._server.stop()
+        if self._handshakes is not None:
+            self._handshakes.abort()
         await self._task
+
+    def _make_protocol(self) -> type[asyncio.Protocol]:
+        plain = make_protocol(self._settings)
+        return plain if self._handshakes is None else make_front(plain, self._handshakes)
 
     def make_app(self) -> Starlette:
         """The ASGI application, without a server."""

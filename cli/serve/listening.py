@@ -15,6 +15,7 @@ from cli.settings.listener_tls import compute_tls_settings
 from gateway.wire_listener import WireListener
 from gateway.wire_server import KafkaServer
 from security.endpoints import Endpoint
+from security.tls.server_contexts import TlsContexts
 from security.tls.tls_settings import TlsFault
 
 KAFKA = "kafka"
@@ -40,7 +41,9 @@ def make_wire_listeners(
 def check_addresses(resolved: Resolved, listeners: Sequence[WireListener]) -> None:
     """Raise ``CommandError`` if an address of any door is taken."""
     addresses = [(KAFKA, compute_asked(listener.endpoint)) for listener in listeners]
-    addresses += [(name, resolved.address(f"listen.{name}")) for name in ("grpc", "http")]
+    addresses += [
+        (name, compute_asked(resolved.endpoint(f"listen.{name}"))) for name in ("grpc", "http")
+    ]
     for name, asked in addresses:
         try:
             check_free_address(asked)
@@ -63,14 +66,20 @@ def _make_listener(
     if endpoint.protocol.uses_sasl:
         listener = replace(listener, sasl=sasl.make_sasl(endpoint))
     if endpoint.protocol.uses_tls:
-        settings = compute_tls_settings(resolved.values, endpoint)
-        try:
-            contexts = certificates.add(endpoint.name, settings)
-        except TlsFault as fault:
-            line = f"listen.kafka ({endpoint.name}): {fault}"
-            raise CommandError(line, ExitCode.USAGE) from None
+        contexts = add_certificates(resolved, endpoint, "listen.kafka", certificates)
         listener = replace(listener, tls=contexts)
     return listener
+
+
+def add_certificates(
+    resolved: Resolved, endpoint: Endpoint, setting: str, certificates: Certificates
+) -> TlsContexts:
+    """The keys of a listener with TLS. Raises ``CommandError``."""
+    try:
+        return certificates.add(endpoint.name, compute_tls_settings(resolved.values, endpoint))
+    except TlsFault as fault:
+        line = f"{setting} ({endpoint.name}): {fault}"
+        raise CommandError(line, ExitCode.USAGE) from None
 
 
 async def bind_all(server: KafkaServer, listeners: Sequence[WireListener]) -> Mapping[str, Address]:

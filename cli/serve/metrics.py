@@ -182,7 +182,7 @@ class SnapshotCollector(Collector):
         )
         yield _labelled(
             "muster_throttled_seconds",
-            "Total time for which clients were throttled because of quotas.",
+            "Total time for which quotas throttled.",
             "door",
             snapshot.throttled_s,
         )

@@ -18,6 +18,7 @@ from security.sasl.jaas import parse_plain_users
 from security.sasl.oauthbearer import OAUTHBEARER, OauthBearer
 from security.sasl.plain import PLAIN, Plain
 from security.sasl.scram import Scram
+from security.sasl.scram_users import PasswordVerifier
 from security.scram_credentials import ScramCredentials
 
 
@@ -52,7 +53,7 @@ class SaslSetup:
     def make_sasl(self, endpoint: Endpoint) -> SaslListener:
         """What the clients of this listener have to show. Raises ``SettingsError``."""
         name, resolved = endpoint.name, self._resolved
-        enabled = self._texts(name, "sasl.enabled.mechanisms")
+        enabled = self.find_enabled(name)
         if not enabled:
             raise SettingsError(
                 [
@@ -67,8 +68,16 @@ class SaslSetup:
             reauth_ms=reauth,
             timeout_ms=resolved.integer("gateway.authentication.timeout.ms"),
             failure_delay_ms=resolved.integer("connection.failed.authentication.delay.ms"),
-            keys=self._find_keys(name) if OAUTHBEARER in enabled else None,
+            keys=self.find_keys(name) if OAUTHBEARER in enabled else None,
         )
+
+    def find_enabled(self, listener: str) -> tuple[str, ...]:
+        """The mechanisms that are enabled on a listener."""
+        return self._texts(listener, "sasl.enabled.mechanisms")
+
+    def make_password_verifier(self) -> PasswordVerifier:
+        """Checks the passwords of SCRAM users, of clients that send them as they are."""
+        return PasswordVerifier(self.credentials, self._salt_secret)
 
     def make_bearer_verifier(self, listener: str) -> BearerVerifier:
         """Checks the tokens of this listener's clients. Raises ``SettingsError``."""
@@ -77,7 +86,7 @@ class SaslSetup:
             self._get(listener, prefix + each, OAUTHBEARER)
             for each in ("expected.issuer", "sub.claim.name", "scope.claim.name")
         )
-        keys = self._find_keys(listener)
+        keys = self.find_keys(listener)
         rules = BearerRules(
             None if issuer is None else str(issuer),
             self._texts(listener, prefix + "expected.audience", OAUTHBEARER),
@@ -110,7 +119,7 @@ class SaslSetup:
         except ValueError as error:
             raise SettingsError([f"{name}: {error}"]) from error
 
-    def _find_keys(self, listener: str) -> JwksKeys:
+    def find_keys(self, listener: str) -> JwksKeys:
         """The keys that this listener's tokens are signed with, which listeners may share."""
         name = "sasl.oauthbearer.jwks.endpoint.url"
         url = self._get(listener, name, OAUTHBEARER)

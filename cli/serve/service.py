@@ -18,7 +18,6 @@ from cli.errors import CommandError, ExitCode
 from cli.serve.access import make_authorizer
 from cli.serve.allocator import FreeMemory
 from cli.serve.audit.audit_log import make_audit_log
-from cli.serve.certificates import Certificates
 from cli.serve.collector import GarbageCollector
 from cli.serve.descriptors import (
     ConnectionLimits,
@@ -30,12 +29,12 @@ from cli.serve.descriptors import (
     raise_limit,
 )
 from cli.serve.disk_reserve import DiskSpace
+from cli.serve.doors import Doors
 from cli.serve.http import HttpServer, HttpSettings
-from cli.serve.listening import bind, bind_all, check_addresses, make_wire_listeners
+from cli.serve.listening import bind, bind_all, check_addresses, compute_asked
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
 from cli.serve.process_failure import end_process
-from cli.serve.sasl import SaslSetup
 from cli.serve.snapshot import compute_snapshot
 from cli.serve.topics_asked import change_name, compute_topic_changes
 from cli.settings import Address, Resolved
@@ -88,13 +87,11 @@ class Service:
         self._backlog = 0
         self.folder = DataFolder(Path(resolved.text("data.dir")))
         self.addresses: dict[str, Address] = {}
-        self._certificates = Certificates()
-        self._sasl = SaslSetup(resolved)
-        self._listeners = make_wire_listeners(resolved, self._certificates, self._sasl)
         self._audit_log = make_audit_log(resolved)
         self._audit: Audit = self._audit_log or NO_AUDIT
         self._authorizer = make_authorizer(resolved, self._audit)
         self._quotas = ClientQuotas(compute_settings_object(QuotaSettings, resolved))
+        self._doors = Doors(resolved, self._audit)
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
@@ -117,7 +114,7 @@ class Service:
         self._began_at = time.monotonic()
         if not self.folder.path.exists():
             # If a port is in use, do not leave a new folder behind.
-            check_addresses(self._resolved, self._listeners)
+            check_addresses(self._resolved, self._doors.listeners)
         self._share_descriptors()
         self.folder.prepare()
         self._disk_space = await asyncio.to_thread(self._prepare_disk)
@@ -132,7 +129,7 @@ class Service:
             authorizer=self._authorizer,
             audit=self._audit,
             quotas=self._quotas.index,
-            scram_credentials=self._sasl.credentials,
+            scram_credentials=self._doors.credentials,
             assignors=self._load_assignors(),
             on_failure=end_process,
         )
@@ -183,9 +180,9 @@ class Service:
             kafka.max_connections, grpc.grpc_connections_max, self._http_settings.connections_max
         )
         files = topics.gateway_topics_open_files
-        limit = raise_limit(compute_needed(asked, files, len(self._listeners)))
+        limit = raise_limit(compute_needed(asked, files, len(self._doors.listeners)))
         try:
-            plan = compute_plan(limit, asked, files, len(self._listeners))
+            plan = compute_plan(limit, asked, files, len(self._doors.listeners))
         except TooFewDescriptors as error:
             raise CommandError(str(error)) from error
         limits, files, self._backlog, accepted = plan
@@ -288,23 +285,28 @@ class Service:
             audit=audit,
             quotas=self._quotas,
             sessions_per_ip=self._gateway_settings.max_connections_per_ip,
+            tls=self._doors.grpc.tls,
+            authenticate=self._doors.grpc.authenticate,
         )
         self._http = HttpServer(
-            self.is_ready, self._compute_metrics, compute_versions(), self._http_settings
+            self.is_ready,
+            self._compute_metrics,
+            compute_versions(),
+            self._http_settings,
+            self._doors.http_tls,
         )
-        await self._sasl.start(lambda: runtime.fake_salt_secret)
-        self.addresses.update(await bind_all(self._kafka, self._listeners))
+        await self._doors.start(lambda: runtime.fake_salt_secret)
+        self.addresses.update(await bind_all(self._kafka, self._doors.listeners))
         for name, start in (("grpc", self._grpc.start), ("http", self._http.start)):
-            asked = self._resolved.address(f"listen.{name}")
+            asked = compute_asked(self._resolved.endpoint(f"listen.{name}"))
             port = await bind(name, asked, start(asked.host, asked.port))
             self.addresses[name] = Address(asked.host, port)
         for name, address in self.addresses.items():
             log.info("listening", listener=name, address=str(address))
-        self._certificates.start()
 
     def reload(self) -> None:
         """Read keys and certificates again; begin a log anew that was moved away."""
-        self._certificates.reload()
+        self._doors.certificates.reload()
         if self._audit_log is not None:
             self._audit_log.reopen()
 
@@ -330,8 +332,7 @@ class Service:
         """Drain clients, flush and close. Skips parts that were never started."""
         self._is_draining = True
         grace_s = self._resolved.integer("shutdown.timeout.ms") / 1000
-        await self._certificates.stop()
-        self._sasl.stop()
+        await self._doors.stop()
         if self._grpc is not None:
             await self._grpc.set_serving(False)
         async with asyncio.TaskGroup() as stopping:
@@ -339,6 +340,7 @@ class Service:
                 stopping.create_task(self._kafka.stop(grace_s))
             if self._grpc is not None:
                 stopping.create_task(self._grpc.stop(grace_s))
+        self._doors.grpc.stop()
         if self._history is not None:
             await self._history.stop()
         if self._runtime is not None:
@@ -375,7 +377,7 @@ class Service:
             kafka=self._kafka,
             audit=self._audit_log,
             throttled_s=self._quotas.throttled_s,
-            certificates_not_after=self._certificates.compute_not_after(),
+            certificates_not_after=self._doors.certificates.compute_not_after(),
             is_ready=self.is_ready(),
         )
 

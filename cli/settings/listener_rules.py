@@ -25,6 +25,9 @@ OWN_AND_KAFKAS: Final = (
 )
 """Settings of one meaning; ours decides where both are set."""
 
+DOORS: Final = frozenset({"GRPC", "HTTP"})
+"""The listeners beside those of the Kafka wire, as settings of one listener name them."""
+
 _ALL_ADDRESSES: Final = ("", "0.0.0.0", "::")
 _CONTROLLER: Final = "CONTROLLER"
 
@@ -73,9 +76,9 @@ def compute_listener_plan(values: Mapping[str, Value]) -> ListenerPlan:
     endpoints, more = _advertise(values, endpoints, controllers)
     mistakes += more
     for endpoint in endpoints:
-        mistakes += _check_endpoint(setting, values, endpoint)
+        mistakes += check_endpoint(setting, values, endpoint)
     known = {endpoint.name for endpoint in endpoints}
-    idle = find_prefixed_listeners(values, known)
+    idle = find_prefixed_listeners(values, known | DOORS)
     if idle and not mistakes:
         warnings.append(f"these settings have no effect, there is no such listener: {idle}")
     return ListenerPlan(tuple(endpoints), tuple(mistakes), tuple(warnings))
@@ -166,8 +169,8 @@ def _advertise(
     return found, mistakes
 
 
-def _check_endpoint(setting: str, values: Mapping[str, Value], endpoint: Endpoint) -> list[str]:
-    """What its protocol lacks, and whether anybody could come in."""
+def check_endpoint(setting: str, values: Mapping[str, Value], endpoint: Endpoint) -> list[str]:
+    """Check one listener: what its protocol lacks, and whether anybody could come in."""
     mistakes = []
     authenticates = endpoint.protocol.uses_sasl
     if endpoint.protocol.uses_tls:

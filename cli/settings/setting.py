@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from model.secret import Secret
+from security.endpoints import Endpoint, SecurityProtocol
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -33,7 +34,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-Value: TypeAlias = int | bool | str | tuple[str, ...] | Address | Secret | None
+Value: TypeAlias = int | bool | str | tuple[str, ...] | Address | Endpoint | Secret | None
 
 
 class Kind(Enum):
@@ -45,6 +46,7 @@ class Kind(Enum):
     STRING = "string"
     LIST = "list"
     ADDRESS = "host:port"
+    LISTENER = "[protocol://]host:port"
     PASSWORD = "password"
 
 
@@ -114,6 +116,8 @@ def parse_value(setting: Setting, raw: object) -> Value:
             return _parse_list(setting, raw)
         case Kind.ADDRESS:
             return parse_address(raw)
+        case Kind.LISTENER:
+            return _parse_listener(setting, raw)
         case Kind.PASSWORD:
             return _parse_password(raw)
         case _:
@@ -129,6 +133,9 @@ def render_value(value: Value) -> str:
             return "true" if value else "false"
         case Address() | int() | str() | Secret():
             return str(value)
+        case Endpoint(_, protocol, host, port):
+            prefix = "" if protocol is SecurityProtocol.PLAINTEXT else f"{protocol.value}://"
+            return f"{prefix}{Address(host, port)}"
         case _:
             return ",".join(value)
 
@@ -182,8 +189,8 @@ def _parse_list(setting: Setting, raw: object) -> tuple[str, ...] | None:
         items = [item.strip() for item in raw]
     else:
         raise ValueError(f"{_show(raw)} is not a list of strings")
-    if not items and setting.default is None:
-        return None
+    if not items and setting.default in (None, ()):
+        return None if setting.default is None else ()
     if not items or not all(items):
         raise ValueError("must not be empty or have empty entries")
     checked = tuple(_check_choice(setting, item) if setting.choices else item for item in items)
@@ -219,6 +226,25 @@ def parse_address(raw: object) -> Address | None:
     if not colon or not host or not 0 <= number <= 65535:
         raise ValueError(f"{raw} is not HOST:PORT, with a port from 0 to 65535")
     return Address(host, number)
+
+
+def _parse_listener(setting: Setting, raw: object) -> Endpoint | None:
+    """``HOST:PORT`` or ``PROTOCOL://HOST:PORT``, with a protocol of the setting's choices."""
+    if not isinstance(raw, str):
+        raise ValueError(f"{_show(raw)} is not HOST:PORT or PROTOCOL://HOST:PORT")
+    protocol, separator, rest = raw.strip().rpartition("://")
+    address = parse_address(rest)
+    if address is None:
+        return None
+    if separator and protocol.upper() not in setting.choices:
+        raise ValueError(f"{protocol} is not one of {', '.join(setting.choices)}")
+    found = SecurityProtocol(protocol.upper()) if separator else SecurityProtocol.PLAINTEXT
+    return Endpoint(compute_door_name(setting.name), found, address.host, address.port)
+
+
+def compute_door_name(setting: str) -> str:
+    """The name of the listener that a setting such as ``listen.grpc`` is about: ``GRPC``."""
+    return setting.rpartition(".")[2].upper()
 
 
 def _parse_password(raw: object) -> Secret | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from cli.settings.listener_rules import OWN_AND_KAFKAS, compute_listener_plan, is_loopback
-from cli.settings.setting import Address, Value
+from cli.settings.door_rules import check_doors
+from cli.settings.listener_rules import OWN_AND_KAFKAS, compute_listener_plan
+from cli.settings.setting import Value
 from cli.settings.table_security import parse_super_users
 from gateway.connection.admission import parse_overrides
 from model.configs.group_configs import SERVED_CONFIGS
@@ -90,17 +91,7 @@ def _check_relations(values: Mapping[str, Value]) -> list[str]:
 
 
 def _check_listeners(values: Mapping[str, Value]) -> list[str]:
-    mistakes = list(compute_listener_plan(values).mistakes)
-    for name in ("listen.grpc", "listen.http"):
-        address = values[name]
-        if not isinstance(address, Address):
-            mistakes.append(f"{name} must not be empty: write HOST:PORT")
-        elif not is_loopback(address.host) and not values["allow.unauthenticated"]:
-            mistakes.append(
-                f"{name} ({address}): Muster does not authenticate clients; to listen on an "
-                "address other than loopback anyway, add --allow-unauthenticated"
-            )
-    return mistakes
+    return [*compute_listener_plan(values).mistakes, *check_doors(values)]
 
 
 def _check_access(values: Mapping[str, Value]) -> list[str]:

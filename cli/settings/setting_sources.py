@@ -20,11 +20,12 @@ from cli.settings.properties import PropertiesError, parse_properties
 from cli.settings.setting import Address, Kind, SettingsError, Value, compute_variable, parse_value
 from cli.settings.setting_rules import check_rules, compute_followers
 from cli.settings.table import SETTINGS, compute_suggestion, find_setting, has_no_meaning_here
+from security.endpoints import Endpoint
 
 _PREFIX = "MUSTER_"
 _NOT_SETTINGS = frozenset(
     compute_variable(name)
-    for name in ("config", "server", "timeout", "require.peers", "sasl.password")
+    for name in ("command.config", "config", "server", "timeout", "require.peers", "sasl.password")
 )
 """Environment variables of Muster that are not server settings."""
 
@@ -69,6 +70,12 @@ class Resolved:
         """The value of an integer setting."""
         value = self.values[name]
         assert isinstance(value, int), name
+        return value
+
+    def endpoint(self, name: str) -> Endpoint:
+        """The value of a setting that is a listener."""
+        value = self.values[name]
+        assert isinstance(value, Endpoint), name
         return value
 
     def address(self, name: str) -> Address:

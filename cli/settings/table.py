@@ -9,13 +9,14 @@ from types import MappingProxyType
 
 from cli.settings.kafka_names import is_kafka_name
 from cli.settings.listener_tls import PREFIX, compute_prefix_name
-from cli.settings.setting import LONG_MAX, Address, Kind, Scope, Setting
+from cli.settings.setting import LONG_MAX, Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
 from cli.settings.table_groups import GROUP_SETTINGS
 from cli.settings.table_listeners import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from cli.settings.table_sasl import SASL_SETTINGS
 from cli.settings.table_security import SECURITY_SETTINGS
 from cli.settings.table_tls import TLS_SETTINGS
+from security.endpoints import Endpoint, SecurityProtocol
 
 _SERVER_SETTINGS = (
     Setting(
@@ -38,17 +39,23 @@ _SERVER_SETTINGS = (
     ),
     Setting(
         "listen.grpc",
-        Kind.ADDRESS,
-        Address("127.0.0.1", 50051),
+        Kind.LISTENER,
+        Endpoint("GRPC", SecurityProtocol.PLAINTEXT, "127.0.0.1", 50051),
         Scope.SERVER,
-        "Address of the gRPC listener.",
+        "The gRPC listener: `HOST:PORT`, `SSL://HOST:PORT`, or `SASL_SSL://HOST:PORT` for "
+        "clients that show a token or a password. `listener.name.grpc.` before a setting of TLS or "
+        "SASL sets it for this listener alone. See [security](security.md).",
+        choices=tuple(protocol.value for protocol in SecurityProtocol),
     ),
     Setting(
         "listen.http",
-        Kind.ADDRESS,
-        Address("127.0.0.1", 8080),
+        Kind.LISTENER,
+        Endpoint("HTTP", SecurityProtocol.PLAINTEXT, "127.0.0.1", 8080),
         Scope.SERVER,
-        "Address that serves `/livez`, `/readyz`, `/metrics` and `/version`.",
+        "Where `/livez`, `/readyz`, `/metrics` and `/version` are served: `HOST:PORT` or "
+        "`SSL://HOST:PORT`, with `listener.name.http.` before settings of TLS for this listener "
+        "alone.",
+        choices=(SecurityProtocol.PLAINTEXT.value, SecurityProtocol.SSL.value),
     ),
     Setting(
         "advertised.kafka",

@@ -27,6 +27,8 @@ from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import NO_LIMIT, Throttle
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
+from coordinator.service.credentials.authentication import Authenticate
+from coordinator.service.credentials.server_tls import ServerTls
 from coordinator.service.session.group_service import GroupService
 from coordinator.service.settings import GrpcSettings, compute_server_options
 from coordinator.service.streams.backlog import Backlog
@@ -99,9 +101,15 @@ class GrpcServer:
         quotas: ClientQuotas | None = None,
         sessions_per_ip: int = NO_LIMIT,
         audit: Audit = NO_AUDIT,
+        tls: ServerTls | None = None,
+        authenticate: Authenticate | None = None,
     ) -> None:
-        """``sessions_per_ip``: gRPC tells nobody of connections, so sessions are counted."""
+        """``sessions_per_ip``: gRPC tells nobody of connections, so sessions are counted.
+
+        Without ``authenticate`` all clients are ``User:ANONYMOUS``.
+        """
         self._coordinator = coordinator
+        self._tls = tls
         self._sessions = SessionRegistry()
         self._waits = Waits()
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
@@ -133,16 +141,16 @@ class GrpcServer:
             (_USER_SERVICE, UserService(services)),
             (_BACKUP_SERVICE, BackupService(services.access, backups, audit)),
         )
-        handlers = tuple(
-            make_handler(service, servicer, self._calls, throttle) for service, servicer in served
-        )
+        asked = (self._calls, throttle, authenticate)
+        handlers = tuple(make_handler(service, servicer, *asked) for service, servicer in served)
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflector = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # ditto
         self._server.add_generic_rpc_handlers(
             (
+                # Who looks after a server without being a client of it needs no credentials.
                 make_foreign_handler(_HEALTH_SERVICE, self._health),
-                make_foreign_handler(_REFLECTION_SERVICE, reflector),
+                make_foreign_handler(_REFLECTION_SERVICE, reflector, authenticate),
             )
         )
 
@@ -153,7 +161,10 @@ class GrpcServer:
         """
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            bound = self._server.add_insecure_port(address)
+            if self._tls is None:
+                bound = self._server.add_insecure_port(address)
+            else:
+                bound = self._server.add_secure_port(address, self._tls.make_credentials())
         except RuntimeError as error:
             raise OSError(f"cannot listen on {address}: is the port in use?") from error
         await self.set_serving(self._coordinator.ready())

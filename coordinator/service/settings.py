@@ -64,6 +64,7 @@ class GrpcSettings:
 
 
 _PENDING_CALLS_MAX: Final = 10_000
+_HANDSHAKE_TIMEOUT_MS: Final = 10_000
 
 
 def compute_server_options(settings: GrpcSettings) -> Sequence[ChannelOption]:
@@ -92,6 +93,8 @@ def compute_server_options(settings: GrpcSettings) -> Sequence[ChannelOption]:
         # random, above the second all: also calls of others, while one client opens thousands.
         ("grpc.server.max_pending_requests", _PENDING_CALLS_MAX),
         ("grpc.server.max_pending_requests_hard_limit", 2 * _PENDING_CALLS_MAX),
+        # Who connects and says nothing, or does not finish its TLS handshake, holds a connection.
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_TIMEOUT_MS),
         # Bandwidth probing sends a PING with every other small message and so doubles the cost of
         # an idle stream. A fixed window suffices for small messages.
         ("grpc.http2.bdp_probe", 0),

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
         Metadata,
     )
     from muster.connection.client import Client
+    from muster.credentials import Basic, Bearer, Tls, Token
     from muster.errors import (
+        AuthenticationFailed,
         CallbackFailed,
         CommitFailed,
         JoinRefused,
@@ -44,6 +46,9 @@ _MODULES: Final = MappingProxyType(
     {
         "AssignmentFailed": "muster.classic.classic_protocol",
         "Assignor": "muster.client_assignor",
+        "AuthenticationFailed": "muster.errors",
+        "Basic": "muster.credentials",
+        "Bearer": "muster.credentials",
         "CallbackFailed": "muster.errors",
         "ClassicMember": "muster.classic.classic_member",
         "ClassicWorker": "muster.classic.classic_worker",
@@ -62,6 +67,8 @@ _MODULES: Final = MappingProxyType(
         "MusterError": "muster.errors",
         "OffsetAndMetadata": "muster.partitions",
         "PollIntervalExceeded": "muster.errors",
+        "Tls": "muster.credentials",
+        "Token": "muster.credentials",
         "TopicPartition": "muster.partitions",
     }
 )
@@ -93,6 +100,9 @@ def __dir__() -> list[str]:
 __all__ = [
     "AssignmentFailed",
     "Assignor",
+    "AuthenticationFailed",
+    "Basic",
+    "Bearer",
     "CallbackFailed",
     "ClassicMember",
     "ClassicWorker",
@@ -111,5 +121,7 @@ __all__ = [
     "MusterError",
     "OffsetAndMetadata",
     "PollIntervalExceeded",
+    "Tls",
+    "Token",
     "TopicPartition",
 ]

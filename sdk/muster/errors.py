@@ -38,6 +38,10 @@ class JoinRefused(MusterError):
     """The server refuses the join, and would refuse it again."""
 
 
+class AuthenticationFailed(JoinRefused):
+    """The server does not accept the credentials: a wrong password, or none that are needed."""
+
+
 class JoinTimeout(MusterError):
     """The server did not answer the join in time, or could not be reached."""
 

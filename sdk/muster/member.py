@@ -14,6 +14,7 @@ from muster.client_assignor import Assignor
 from muster.connection.client import Client
 from muster.connection.lease import read_wall_clock_us
 from muster.connection.shared_clients import acquire_shared_client
+from muster.credentials import Credentials, Tls
 from muster.engine import Engine
 from muster.errors import PollIntervalExceeded
 from muster.member_base import MemberBase
@@ -34,9 +35,13 @@ class Member(MemberBase[Engine]):
     The regular expression is RE2's and must match the whole topic name; topics that are created
     later are read too.
 
-    ``target`` is ``host:port``; the members of a process share a connection to it. Or pass a
-    ``Client``. Callbacks get the partitions that change hands, one callback at a time, and may be
-    functions or coroutine functions:
+    ``target`` is ``host:port``; the members of a process share a connection to it, if they have the
+    same ``tls`` (``muster.Tls``) and ``credentials`` (``muster.Basic``, ``muster.Bearer``). Or pass
+    a ``Client``. Credentials that the server does not accept raise ``AuthenticationFailed``; a
+    token is replaced before it ends, and the member stays what it is.
+
+    Callbacks get the partitions that change hands, one callback at a time, and may be functions or
+    coroutine functions:
 
     - ``on_assigned``: the member owns these from now on.
     - ``on_revoked``: the member must stop with these; nobody gets them before it returns.
@@ -83,6 +88,8 @@ class Member(MemberBase[Engine]):
         instance_id: str = "",
         member_id: str | None = None,
         rejoin: bool = True,
+        tls: Tls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         if max_poll_interval_ms is not None:
             check_ms("max_poll_interval_ms", max_poll_interval_ms)
@@ -92,7 +99,14 @@ class Member(MemberBase[Engine]):
         if join_timeout_ms is None:
             waits = bool(instance_id or member_id)
             join_timeout_ms = _LONG_JOIN_TIMEOUT_MS if waits else _JOIN_TIMEOUT_MS
-        super().__init__(target, group_id, join_timeout_ms, rebalance_timeout_ms)
+        super().__init__(
+            target,
+            group_id,
+            join_timeout_ms,
+            rebalance_timeout_ms,
+            tls=tls,
+            credentials=credentials,
+        )
         names = check_texts("topics", topics)
         if not names and not topic_regex:
             raise ValueError("neither topics nor topic_regex: the member would read nothing")
@@ -196,7 +210,7 @@ class Member(MemberBase[Engine]):
             return await fetch_offsets(engine, wanted, self._options.client_id)
 
     def _acquire_client(self, target: str) -> Client:
-        return acquire_shared_client(target)
+        return acquire_shared_client(target, access=self._access)
 
     def _make_engine(self, client: Client) -> Engine:
         return Engine(

@@ -12,6 +12,7 @@ from muster.arguments import check_int, check_ms, check_text
 from muster.changes import ChangingEngine, wait_until_joined
 from muster.connection.client import Client
 from muster.connection.shared_clients import release_shared_client
+from muster.credentials import Credentials, Tls, check_access
 from muster.errors import JoinTimeout, MemberLost, MusterError
 from muster.partitions import OffsetAndMetadata, TopicPartition
 
@@ -59,10 +60,21 @@ class MemberBase(ABC, Generic[AnyEngine]):
     """A member that joins once. ``close_timeout_ms`` is how long ``close`` may take by default."""
 
     def __init__(
-        self, target: str | Client, group_id: str, join_timeout_ms: int, close_timeout_ms: int
+        self,
+        target: str | Client,
+        group_id: str,
+        join_timeout_ms: int,
+        close_timeout_ms: int,
+        *,
+        tls: Tls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.group_id = check_text("group_id", group_id)
         self._target = target if isinstance(target, Client) else check_text("target", target)
+        if not isinstance(target, Client):
+            self._access = check_access(target, tls, credentials)
+        elif tls is not None or credentials is not None:
+            raise ValueError("a Client has tls and credentials of its own: give them to it")
         self._join_timeout_ms = check_ms("join_timeout_ms", join_timeout_ms)
         self._close_timeout_ms = close_timeout_ms
         self._engine: AnyEngine | None = None

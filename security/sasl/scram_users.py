@@ -7,25 +7,20 @@ has.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Callable
 from typing import Final
 
-from model.scram import ScramCredential, ScramMechanism
+from model.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramCredential, ScramMechanism
 from security.identity import Identity
 from security.sasl.conversation import NotAuthenticated
 from security.scram_credentials import ScramCredentials
+from security.scram_keys import HASHES, compute_credential, compute_salted_password
 
-ITERATIONS_MIN: Final = 4_096
-"""Fewer are not accepted, as in Kafka."""
-ITERATIONS_MAX: Final = 16_384
-"""More are not computed for a password that somebody sends."""
-MADE_UP_ITERATIONS: Final = 8_192
+MADE_UP_ITERATIONS: Final = ITERATIONS_MIN
 SALT_BYTES: Final = 24
+"""Both as a user has them who is made with the defaults."""
 PASSWORD_BYTES_MAX: Final = 1_024
-
-HASH_NAMES: Final = {ScramMechanism.SHA_256: "sha256", ScramMechanism.SHA_512: "sha512"}
 
 
 def find_credential(
@@ -40,7 +35,7 @@ def find_credential(
 
 
 def _make_up(mechanism: ScramMechanism, user: str, secret: bytes) -> ScramCredential:
-    name = HASH_NAMES[mechanism]
+    name = HASHES[mechanism]
 
     def derive(purpose: str) -> bytes:
         text = f"{mechanism.value}\0{purpose}\0{user}".encode()
@@ -65,11 +60,10 @@ class PasswordVerifier:
     def verify(self, user: str, password: str) -> Identity:
         """Who the client is. Raises ``NotAuthenticated``."""
         try:
-            given = password.encode("utf-8")
-            user.encode("utf-8")
+            sizes = len(password.encode("utf-8")), len(user.encode("utf-8"))
         except UnicodeEncodeError:
             raise NotAuthenticated("the user or the password is not valid UTF-8") from None
-        if len(given) > PASSWORD_BYTES_MAX or len(user) > PASSWORD_BYTES_MAX:
+        if max(sizes) > PASSWORD_BYTES_MAX:
             raise NotAuthenticated(f"longer than {PASSWORD_BYTES_MAX} bytes")
         known = self._credentials.find_mechanisms(user)
         has_one = ScramMechanism.SHA_512 in known and ScramMechanism.SHA_256 not in known
@@ -77,12 +71,10 @@ class PasswordVerifier:
         credential, is_real = find_credential(
             self._credentials, mechanism, user, self._find_secret()
         )
-        hash_name = HASH_NAMES[mechanism]
         iterations = min(credential.iterations, ITERATIONS_MAX)
-        salted = hashlib.pbkdf2_hmac(hash_name, given, credential.salt, iterations)
-        client_key = hmac.digest(salted, b"Client Key", hash_name)
-        stored_key = hashlib.new(hash_name, client_key).digest()
-        is_right = hmac.compare_digest(stored_key, credential.stored_key)
+        salted = compute_salted_password(mechanism, password, credential.salt, iterations)
+        given = compute_credential(mechanism, credential.salt, iterations, salted)
+        is_right = hmac.compare_digest(given.stored_key, credential.stored_key)
         if not (is_right and is_real):
             raise NotAuthenticated("wrong user or password")
         return Identity(f"User:{user}")

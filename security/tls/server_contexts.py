@@ -24,12 +24,14 @@ _VERIFYING: Final = {
 class TlsContext:
     """What one handshake needs: the keys, and who a certificate is about.
 
+    ``material``: the keys as they were read, for what makes its own context of them.
     ``not_after_s``: when the server's certificate expires, in seconds since 1970.
     """
 
     context: ssl.SSLContext
     rules: MappingRules
     not_after_s: float
+    material: KeyMaterial
 
 
 class TlsContexts:
@@ -52,7 +54,8 @@ def load_tls(settings: TlsSettings) -> TlsContext:
         rules = parse_mapping_rules(settings.principal_mapping_rules)
     except RuleFault as fault:
         raise TlsFault(f"ssl.principal.mapping.rules: {fault}") from None
-    return TlsContext(make_server_context(settings, material), rules, material.not_after_s)
+    context = make_server_context(settings, material)
+    return TlsContext(context, rules, material.not_after_s, material)
 
 
 def make_server_context(

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from cli.client_security import Security, SecurityError, read_client_properties
 from cli.errors import CommandError, ExitCode
 from cli.load.options.expectations import Expectation, ExpectationError, parse_expectation
 from cli.load.options.plan import GroupProtocol, Plan, Workload
-from cli.load.wire.security import Security, SecurityError, read_client_properties
 
 
 def choose_protocol(
@@ -29,16 +29,19 @@ def choose_protocol(
     return protocol or GroupProtocol.CONSUMER
 
 
-def choose_security(options: Security, command_config: Path | None) -> Security:
+def choose_security(
+    options: Security, command_config: Path | None, protocol: GroupProtocol
+) -> Security:
     """The security of options, or of a file."""
+    takes_tokens = protocol is GroupProtocol.SESSION
     try:
         if command_config is None:
-            options.check()
+            options.check(takes_tokens=takes_tokens)
             return options
         if options != Security(password=options.password):
             raise SecurityError("--command-config and options of TLS or SASL: use one of them")
         security = read_client_properties(command_config)
-        security.check()
+        security.check(takes_tokens=takes_tokens)
     except SecurityError as error:
         raise _compute_error(str(error)) from error
     return security
@@ -64,8 +67,10 @@ def check_plan(plan: Plan) -> None:
             raise _compute_error(
                 "sessions need no heartbeats: use --workload commits, or idle with --churn"
             )
-        if plan.security != Security(password=plan.security.password):
-            raise _compute_error("TLS and SASL are for --bootstrap-server")
+        if plan.security.key_password or not plan.security.checks_name:
+            raise _compute_error(
+                "sessions take no key with a password, and always check the server's name"
+            )
 
 
 def parse_expectations(texts: Sequence[str]) -> list[Expectation]:

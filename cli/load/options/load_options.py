@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -92,10 +91,6 @@ SaslPasswordOption = Annotated[
         callback=_refuse_on_command_line,
         help="Its password, by MUSTER_SASL_PASSWORD alone.",
     ),
-]
-CommandConfigOption = Annotated[
-    Path | None,
-    typer.Option("--command-config", metavar="FILE", help="A Kafka client's .properties."),
 ]
 ExpectOption = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Any
 
-from cli.load.wire.security import Security
+from cli.client_security import Security
 
 
 class Workload(StrEnum):

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Coroutine
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from time import monotonic_ns
 from typing import Any, Final
 
@@ -89,7 +90,7 @@ class SessionCrew:
     async def gather(self) -> None:
         """Connect, and let all members join."""
         for _ in range(self._share.connections):
-            self._clients.append(await muster.Client(self._plan.address).__aenter__())
+            self._clients.append(await make_client(self._plan).__aenter__())
         self._start(self._look_at_epochs())
         wanted = (
             group
@@ -226,6 +227,24 @@ class SessionCrew:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def make_client(plan: Plan) -> muster.Client:
+    """A client with the security of the plan."""
+    security = plan.security
+    tls = None
+    if security.tls:
+        tls = muster.Tls(
+            ca=security.ca or None,
+            certificate=security.certificate or None,
+            key=security.key or None,
+        )
+    credentials: muster.Basic | muster.Bearer | None = None
+    if security.token_file:
+        credentials = muster.Bearer(Path(security.token_file).read_text(encoding="ascii").strip())
+    elif security.mechanism:
+        credentials = muster.Basic(security.username, security.password)
+    return muster.Client(plan.address, tls=tls, credentials=credentials)
 
 
 def name_failure(error: BaseException) -> str:

@@ -22,7 +22,7 @@ async def delete_session_groups(plan: Plan, group_ids: Sequence[str]) -> None:
 
 
 def _delete(plan: Plan, group_ids: Sequence[str]) -> None:
-    with connect(plan.address, plan.timeout_s) as client:
+    with connect(plan.address, plan.timeout_s, plan.security) as client:
         for group_id in group_ids:
             try:
                 client.delete_group(group_id, validate_only=False)
@@ -32,7 +32,7 @@ def _delete(plan: Plan, group_ids: Sequence[str]) -> None:
 
 
 def _prepare(plan: Plan, partitions: int | None) -> Ground:
-    with connect(plan.address, plan.timeout_s) as client:
+    with connect(plan.address, plan.timeout_s, plan.security) as client:
         found = {topic.topic_name: topic for topic in client.list_topics()}.get(plan.topic)
         if found is None:
             found = client.create_topic(plan.topic, partitions or plan.partitions, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, cast
 
+from cli.client_security import Security
 from cli.load.wire.messages import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
@@ -16,7 +17,6 @@ from cli.load.wire.messages import (
     name_error,
 )
 from cli.load.wire.sasl import SaslError, ScramClient, encode_plain
-from cli.load.wire.security import Security
 
 _ANSWER_BYTES_MAX: Final = 100 << 20
 

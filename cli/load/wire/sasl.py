@@ -8,8 +8,6 @@ import hmac
 import secrets
 from typing import Final
 
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _ITERATIONS_MAX: Final = 1_000_000
 

@@ -2,6 +2,8 @@
 
 By default gRPC answers a malformed request with UNKNOWN and the text of the exception, and logs a
 traceback. Calls in flight are counted, so that a stopping server knows when all are answered.
+
+A listener that authenticates its clients asks who calls before it looks at the request.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from coordinator.service.calls.grpc_caller import CALLING
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.throttle import Throttle
+from coordinator.service.credentials.authentication import Authenticate
 
 _Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 _Behaviour: TypeAlias = Callable[[Any, _Context], Awaitable[Any]]
@@ -54,33 +58,41 @@ class CallsInFlight:
 
 
 def make_handler(
-    service: ServiceDescriptor, servicer: object, calls: CallsInFlight, throttle: Throttle
+    service: ServiceDescriptor,
+    servicer: object,
+    calls: CallsInFlight,
+    throttle: Throttle,
+    authenticate: Authenticate | None = None,
 ) -> grpc.GenericRpcHandler[Any, Any]:
     """Bind the methods of ``servicer``, named as in the service; bidirectional or unary."""
     methods = {
-        method.name: _make_method(method, getattr(servicer, method.name), calls, throttle)
+        method.name: _make_method(
+            method, getattr(servicer, method.name), calls, throttle, authenticate
+        )
         for method in service.methods
     }
     return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
 def make_foreign_handler(
-    service: ServiceDescriptor, servicer: object
+    service: ServiceDescriptor, servicer: object, authenticate: Authenticate | None = None
 ) -> grpc.GenericRpcHandler[Any, Any]:
     """Bind gRPC's own health or reflection service, whose calls are not counted as in flight."""
     methods = {
-        method.name: _make_foreign_method(method, getattr(servicer, method.name))
+        method.name: _make_foreign_method(method, getattr(servicer, method.name), authenticate)
         for method in service.methods
     }
     return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
 def _make_foreign_method(
-    method: MethodDescriptor, behaviour: Any
+    method: MethodDescriptor, behaviour: Any, authenticate: Authenticate | None
 ) -> grpc.RpcMethodHandler[Any, Any]:
     deserialize, encode = _make_codec(method)
 
     async def handle(request: object, context: _Context) -> Any:
+        if authenticate is not None:
+            await authenticate(context)
         await _check(request, context)
         try:
             return await behaviour(request, context)
@@ -89,6 +101,9 @@ def _make_foreign_method(
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
 
     async def handle_stream(requests: Any, context: _Context) -> AsyncIterator[Any]:
+        if authenticate is not None:
+            await authenticate(context)
+
         async def checked() -> AsyncIterator[object]:
             async for request in requests:
                 await _check(request, context)
@@ -110,7 +125,11 @@ async def _check(request: object, context: _Context) -> None:
 
 
 def _make_method(
-    method: MethodDescriptor, behaviour: _Behaviour, calls: CallsInFlight, throttle: Throttle
+    method: MethodDescriptor,
+    behaviour: _Behaviour,
+    calls: CallsInFlight,
+    throttle: Throttle,
+    authenticate: Authenticate | None,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     deserialize, encode = _make_codec(method)
     service, is_stream = method.containing_service.name, method.client_streaming
@@ -118,6 +137,8 @@ def _make_method(
     async def handle(request: object, context: _Context) -> Any:
         calls.begin(context)
         try:
+            if authenticate is not None:
+                CALLING.set(await authenticate(context))
             await _check(request, context)
             if not is_stream:
                 async with Guard(context):

@@ -45,6 +45,7 @@ from model.commands.consumer import UNCHANGED
 from model.errors import GroupError, InvalidRequest, UnknownMemberId
 from model.ids import GroupId, MemberId
 from muster.v1 import group_pb2
+from security.identity import Identity
 from security.quotas.client_quotas import Work
 from security.quotas.holdings import Held
 
@@ -57,12 +58,18 @@ class Session:
     """The state of one stream. ``wake`` is called when ``next_message`` may have something."""
 
     def __init__(
-        self, services: Services, peer: str, wake: Callable[[], None], share: Share | None = None
+        self,
+        services: Services,
+        peer: str,
+        identity: Identity,
+        wake: Callable[[], None],
+        share: Share | None = None,
     ) -> None:
         self._services = services
         self._coordinator = services.coordinator
         self._peer = peer
-        self._stranger = compute_caller(peer, "")
+        self._identity = identity
+        self._stranger = compute_caller(peer, "", identity)
         """The caller of actions for a member that is not on this stream."""
         self._output = SessionOutput(wake, share)
         self._members = SessionMembers(services, self._output)
@@ -122,6 +129,14 @@ class Session:
     def end(self) -> None:
         """The client has closed its side; responses that are still due are sent."""
         self._output.end()
+
+    def expire(self) -> None:
+        """The client's credentials have ended: only what is owed for its commits is still sent.
+
+        Members stay in their groups until their session timeout, for a session with new ones.
+        """
+        self._members.close()
+        self.end()
 
     def close(self) -> None:
         """Release everything. Members stay in their groups until their session timeout."""
@@ -191,7 +206,7 @@ class Session:
 
     def _on_join(self, action: group_pb2.MemberAction) -> None:
         check_id(action.join.client_id, "client_id", self._services.limits)
-        caller = compute_caller(self._peer, action.join.client_id)
+        caller = compute_caller(self._peer, action.join.client_id, self._identity)
         limits = self._services.limits
         named = decode_client_assignors(action.join.client_assignors, limits)
         heartbeat = decode_join(caller, action, self._coordinator.image, limits, named)

@@ -104,22 +104,31 @@ class SessionMembers:
         limit = self._services.settings.grpc_stream_members_max
         if member is None and len(self._members) >= limit:
             raise _TooManyMembers(f"this stream has {limit} members: open another one")
-        if self._is_of_another(key, join):
+        if self._is_of_another(key, caller, join):
             return None
-        if not self._services.sessions.enter(key, self, join.join_id, join.incarnation):
+        sessions, principal = self._services.sessions, caller.principal
+        if not sessions.enter(key, self, join.join_id, join.incarnation, principal):
             return None
         if member is None:
             member = self._members[key] = SessionMember(*key, caller)
             self._renewal.forget()
         return member
 
-    def _is_of_another(self, key: MemberKey, join: group_pb2.Join) -> bool:
+    def _is_of_another(self, key: MemberKey, caller: Caller, join: group_pb2.Join) -> bool:
         """Whether another client has taken over the member that the Join resumes.
 
         Raises ``UnreleasedInstanceId`` for a Join at epoch 0 with the id of a member that may
-        hold a lease: it has neither left nor expired, and its incarnation is not this one.
+        hold a lease: it has neither left nor expired, and its incarnation is not this one, or its
+        principal is another.
         """
         sessions, incarnation = self._services.sessions, join.incarnation
+        if sessions.knows_another_principal(key, caller.principal):
+            if join.member_epoch == JOIN_EPOCH and self._coordinator.has_member(*key):
+                raise UnreleasedInstanceId(
+                    f"The client of another principal uses member id {key[1]}."
+                )
+            if join.member_epoch != JOIN_EPOCH:
+                return True
         if not incarnation:
             return False
         if join.member_epoch != JOIN_EPOCH:

@@ -1,18 +1,27 @@
-"""Carries one ``Session`` over its gRPC stream: a reader, a writer, and how they end."""
+"""Carries one ``Session`` over its gRPC stream: a reader, a writer, and how they end.
+
+A stream may live longer than the token that opened it. When the token ends, nothing more is read
+and no member is told anything; the answers to commits are still sent, and then UNAUTHENTICATED,
+so that the client opens another stream with a new token.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TypeAlias
+import time
+from functools import partial
+from typing import Final, TypeAlias
 
 import grpc
 import grpc.aio
 
-from coordinator.service.calls.grpc_caller import compute_client_host
+from coordinator.service.calls.grpc_caller import CALLING
 from coordinator.service.calls.handlers import MALFORMED, MALFORMED_MESSAGE
 from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import TooManySessions
+from coordinator.service.credentials.peer_host import compute_client_host
+from coordinator.service.credentials.refusals import EXPIRED_CREDENTIALS, refuse
 from coordinator.service.session.session import Session, SessionViolation
 from coordinator.service.streams.session_turns import FIRST_ACTIONS
 from muster.v1 import group_pb2
@@ -21,9 +30,24 @@ Context: TypeAlias = grpc.aio.ServicerContext[group_pb2.SessionRequest, group_pb
 
 _LOG = logging.getLogger(__name__)
 
+_OWED_S: Final = 1.0
+"""How long the answers that are owed may take when the credentials have ended."""
+_EXPIRY_LOOK_S: Final = 3_600.0
+"""How often a long expiry is looked at: the wall clock may be set meanwhile."""
+
 
 class UnreadAnswers(Exception):
     """All sessions together hold too many unsent bytes, and this one the most."""
+
+
+class CredentialsEnded(Exception):
+    """What has shown who the client is holds no more."""
+
+
+def _cut(ending: asyncio.Future[type[Exception]], reason: type[Exception]) -> None:
+    """End a stream. It does not refer to the stream, which its own share would then keep alive."""
+    if not ending.done():
+        ending.set_result(reason)
 
 
 class SessionStream:
@@ -34,14 +58,19 @@ class SessionStream:
         self._changed = asyncio.Event()
         self._progress = asyncio.Event()
         self._turns = services.turns
-        self._cut = asyncio.Event()
-        self._share = services.backlog.open(self._cut.set)
-        self._session = Session(services, context.peer(), self._changed.set, self._share)
+        self._cut: asyncio.Future[type[Exception]] = asyncio.get_running_loop().create_future()
+        self._share = services.backlog.open(partial(_cut, self._cut, UnreadAnswers))
+        identity = CALLING.get()
+        self._expires_at_ms = identity.expires_at_ms
+        self._expiry: asyncio.TimerHandle | None = None
+        self._has_expired = False
+        self._session = Session(services, context.peer(), identity, self._changed.set, self._share)
 
     async def run(self) -> None:
         """Return when the stream is to end.
 
-        Raises ``SessionViolation`` if the client broke the rules, and ``UnreadAnswers``.
+        Raises ``SessionViolation`` if the client broke the rules, ``UnreadAnswers``, and
+        ``CredentialsEnded``.
         """
         # Not with the first message: if the stream ends during that write, gRPC sends the metadata
         # again with the status, fails, and leaves the client without a status.
@@ -50,31 +79,50 @@ class SessionStream:
         except (grpc.aio.InternalError, grpc.aio.UsageError) as error:
             _LOG.debug("session_begin_failed: %s", error)
             return
+        self._watch_expiry()
         reader = asyncio.create_task(self._read())
         writer = asyncio.create_task(self._write())
-        cut = asyncio.create_task(self._cut.wait())
+        cut = self._cut
         try:
             await asyncio.wait((reader, writer, cut), return_when=asyncio.FIRST_COMPLETED)
             if cut.done():
-                raise UnreadAnswers
+                raise cut.result()
             if reader.done():
                 reader.result()
                 self._session.end()
             await asyncio.wait((writer, cut), return_when=asyncio.FIRST_COMPLETED)
             if not writer.done():
-                raise UnreadAnswers
+                raise cut.result()
             writer.result()
+            if self._has_expired:
+                raise CredentialsEnded
         finally:
+            if self._expiry is not None:
+                self._expiry.cancel()
             self._session.close()
             self._share.close()
             for task in (reader, writer, cut):
                 task.cancel()
             await asyncio.gather(reader, writer, cut, return_exceptions=True)
 
+    def _watch_expiry(self) -> None:
+        if self._expires_at_ms is None:
+            return
+        loop = asyncio.get_running_loop()
+        left_s = self._expires_at_ms / 1_000 - time.time()
+        if left_s > 0:
+            self._expiry = loop.call_later(min(left_s, _EXPIRY_LOOK_S), self._watch_expiry)
+            return
+        self._has_expired = True
+        self._session.expire()
+        self._expiry = loop.call_later(_OWED_S, _cut, self._cut, CredentialsEnded)
+
     async def _read(self) -> None:
         session = self._session
         while not session.is_stopping:
             request = await self._context.read()
+            if self._has_expired:
+                return
             if request is MALFORMED:
                 raise SessionViolation(MALFORMED_MESSAGE)
             if not isinstance(request, group_pb2.SessionRequest):
@@ -83,6 +131,8 @@ class SessionStream:
                 await self._turns.take_if_others_wait()
             for _ in session.receive(request):
                 await self._turns.take()
+                if self._has_expired:
+                    return
             throttle_s = session.take_throttle_s()
             if throttle_s:
                 await asyncio.sleep(throttle_s)
@@ -124,6 +174,8 @@ async def serve_session(services: Services, context: Context) -> None:
         await SessionStream(services, context).run()
     except SessionViolation as violation:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(violation))
+    except CredentialsEnded:
+        await refuse(context, EXPIRED_CREDENTIALS)
     except UnreadAnswers:
         message = "grpc.stream.total.bytes is exceeded, and this session holds the most of it"
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)

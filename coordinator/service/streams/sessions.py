@@ -9,7 +9,7 @@ but it also ends all connections that could deliver something late.
 
 Two programs may use one member id. Their ``incarnation`` tells them apart; it is 0 for clients that
 send none. While a member may hold a lease, only its own incarnation can join with its id
-(``SessionMembers``).
+(``SessionMembers``). The same holds for the principal whose client it is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from model.caller import ANONYMOUS
 from model.ids import GroupId, MemberId
 
 MemberKey: TypeAlias = tuple[GroupId, MemberId]
@@ -42,11 +43,12 @@ class Stoppable(Protocol):
 
 
 class LatestJoin(NamedTuple):
-    """The highest Join of a member, its session, and the client's incarnation."""
+    """The highest Join of a member, its session, and the client's incarnation and principal."""
 
     join_id: int
     session: int
     incarnation: int
+    principal: str
 
 
 class SessionRegistry:
@@ -78,8 +80,18 @@ class SessionRegistry:
         latest = self._find(key)
         return latest is not None and latest.incarnation not in (0, incarnation)
 
+    def knows_another_principal(self, key: MemberKey, principal: str) -> bool:
+        """Whether it came from the client of another principal."""
+        latest = self._find(key)
+        return latest is not None and latest.principal != principal
+
     def enter(
-        self, key: MemberKey, session: Superseded, join_id: int, incarnation: int = 0
+        self,
+        key: MemberKey,
+        session: Superseded,
+        join_id: int,
+        incarnation: int = 0,
+        principal: str = ANONYMOUS,
     ) -> bool:
         """Make the session the owner of the member, and supersede the older one.
 
@@ -93,7 +105,7 @@ class SessionRegistry:
             join_id = max(join_id, latest.join_id)
         older = self._owners.get(key)
         self._owners[key] = session
-        self._latest[key] = LatestJoin(join_id, session.number, incarnation)
+        self._latest[key] = LatestJoin(join_id, session.number, incarnation, principal)
         self._past.pop(key, None)
         if older is not None and older is not session:
             older.supersede(key)

@@ -10,6 +10,7 @@ from muster.classic.classic_options import ClassicOptions
 from muster.classic.classic_protocol import NO_GENERATION, GroupProtocol
 from muster.connection.client import Client
 from muster.connection.shared_clients import CALLERS_MAX, acquire_shared_client
+from muster.credentials import Credentials, Tls
 from muster.member_base import MemberBase
 
 SESSION_TIMEOUT_MS: Final = 45_000
@@ -23,9 +24,23 @@ class ClassicBase(MemberBase[ClassicEngine]):
     """A member of a classic group; subclasses bring the protocol type."""
 
     def __init__(
-        self, target: str | Client, group_id: str, options: ClassicOptions, join_timeout_ms: int
+        self,
+        target: str | Client,
+        group_id: str,
+        options: ClassicOptions,
+        join_timeout_ms: int,
+        *,
+        tls: Tls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        super().__init__(target, group_id, join_timeout_ms, options.rebalance_timeout_ms)
+        super().__init__(
+            target,
+            group_id,
+            join_timeout_ms,
+            options.rebalance_timeout_ms,
+            tls=tls,
+            credentials=credentials,
+        )
         self._options = options
 
     @property
@@ -52,7 +67,7 @@ class ClassicBase(MemberBase[ClassicEngine]):
         """The protocol of the members of this class."""
 
     def _acquire_client(self, target: str) -> Client:
-        return acquire_shared_client(target, CALLERS_MAX)
+        return acquire_shared_client(target, CALLERS_MAX, self._access)
 
     def _make_engine(self, client: Client) -> ClassicEngine:
         return ClassicEngine(client, self.group_id, self._make_protocol(client), self._options)

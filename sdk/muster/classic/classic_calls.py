@@ -15,7 +15,7 @@ from muster.classic.classic_membership import ClassicMembership
 from muster.classic.classic_options import ClassicOptions
 from muster.connection.client import Client
 from muster.connection.unary import ask, describe_trouble, find_pushback_s
-from muster.errors import PASSING, JoinRefused
+from muster.errors import PASSING, AuthenticationFailed, JoinRefused
 from muster.v1 import classic_pb2, classic_pb2_grpc
 
 BACKOFF_MIN_S: Final = 0.05
@@ -29,7 +29,6 @@ _HOPELESS: Final = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
         grpc.StatusCode.UNIMPLEMENTED,
-        grpc.StatusCode.UNAUTHENTICATED,
         grpc.StatusCode.PERMISSION_DENIED,
         grpc.StatusCode.RESOURCE_EXHAUSTED,
     }
@@ -74,6 +73,8 @@ class ClassicCalls:
                 answer = await self._interruption.race(find_method()(request, timeout=timeout_s))
             except grpc.aio.AioRpcError as error:
                 self.trouble = describe_trouble(error)
+                if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+                    raise AuthenticationFailed(f"{self._client.target}: {self.trouble}") from error
                 pushback_s = find_pushback_s(error)
                 if pushback_s is not None:
                     # The client is over its quota, and told when it will not be.
@@ -83,6 +84,8 @@ class ClassicCalls:
                     raise JoinRefused(self.trouble) from error
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                     await self._replace_connection(classic)
+                elif error.code() is grpc.StatusCode.UNAVAILABLE:
+                    await self._client.follow_files()
             else:
                 if answer is not None and answer.error.error_code not in PASSING:
                     return answer
@@ -101,6 +104,8 @@ class ClassicCalls:
             self._unanswered += error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             if self._unanswered >= _UNANSWERED_MAX:
                 await self._replace_connection(classic)
+            elif error.code() is grpc.StatusCode.UNAVAILABLE:
+                await self._client.follow_files()
             return None
         self._unanswered = 0
         response: classic_pb2.ClassicHeartbeatResponse = answer

@@ -22,6 +22,7 @@ from muster.classic.classic_offsets import commit_offsets, fetch_offsets
 from muster.classic.classic_options import make_options
 from muster.classic.classic_protocol import GroupProtocol
 from muster.connection.client import Client
+from muster.credentials import Credentials, Tls
 from muster.membership import Partitions
 from muster.partitions import OffsetAndMetadata, TopicPartition
 
@@ -29,7 +30,8 @@ from muster.partitions import OffsetAndMetadata, TopicPartition
 class ClassicMember(ClassicBase):
     """A member of the classic group ``group_id`` that reads ``topics`` beside Kafka's consumers.
 
-    ``target`` is ``host:port``, or a ``Client``. ``assignors`` are names of
+    ``target`` is ``host:port``, or a ``Client``; ``tls`` and ``credentials`` are as in ``Member``.
+    ``assignors`` are names of
     ``muster.assignors.classic`` in order of preference: ``range``, ``roundrobin``, ``sticky``,
     ``cooperative-sticky``, ``redundant(n)``; the group selects one that all its members support,
     and the leader runs it. If all of them are cooperative, the member keeps its partitions through
@@ -68,6 +70,8 @@ class ClassicMember(ClassicBase):
         client_id: str = "",
         instance_id: str = "",
         rejoin: bool = True,
+        tls: Tls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         options = make_options(
             session_timeout_ms,
@@ -78,7 +82,9 @@ class ClassicMember(ClassicBase):
             instance_id,
             rejoin=rejoin,
         )
-        super().__init__(target, group_id, options, join_timeout_ms)
+        super().__init__(
+            target, group_id, options, join_timeout_ms, tls=tls, credentials=credentials
+        )
         self._topics = check_texts("topics", topics)
         self._assignors = check_texts("assignors", assignors)
         self._rack_id = check_text("rack_id", rack_id)

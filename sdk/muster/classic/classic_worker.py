@@ -24,6 +24,7 @@ from muster.classic.classic_worker_protocol import (
     WorkerProtocol,
 )
 from muster.connection.client import Client
+from muster.credentials import Credentials, Tls
 from muster.partitions import OffsetAndMetadata, TopicPartition
 
 
@@ -62,6 +63,8 @@ class ClassicWorker(ClassicBase):
         client_id: str = "",
         instance_id: str = "",
         rejoin: bool = True,
+        tls: Tls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         options = make_options(
             session_timeout_ms,
@@ -72,7 +75,9 @@ class ClassicWorker(ClassicBase):
             instance_id,
             rejoin=rejoin,
         )
-        super().__init__(target, group_id, options, join_timeout_ms)
+        super().__init__(
+            target, group_id, options, join_timeout_ms, tls=tls, credentials=credentials
+        )
         self._protocol = WorkerProtocol(
             protocol_type, protocols, assign, on_assignment, on_revoked, on_lost, keeps=keeps
         )

@@ -12,14 +12,17 @@ from typing import Final, TypeVar
 import grpc
 import grpc.aio
 
+from muster.connection.authorization import Authorization, TokenUnavailable
 from muster.connection.channel import ServerChannel
 from muster.connection.lease import read_clock
 from muster.connection.silence import SilenceWatch
 from muster.connection.stream import FINISH_S, Stream
 from muster.connection.stream_commits import StreamCommits
+from muster.connection.stream_credentials import StreamCredentials
 from muster.connection.stream_members import ClosedMember, StreamMember
 from muster.connection.unary import describe_trouble, says_nothing
-from muster.errors import MemberLost, MusterError
+from muster.credentials import Credentials, Tls, check_access
+from muster.errors import AuthenticationFailed, MemberLost, MusterError
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
 
 T = TypeVar("T")
@@ -32,19 +35,23 @@ _BACKOFF_MAX_S: Final = 2.0
 class Client:
     """A connection to ``target`` (``host:port``); members that share it share one stream.
 
-    Create it on the event loop that its members run on. ``credentials`` are for TLS, ``options``
-    are gRPC channel arguments.
+    Create it on the event loop that its members run on. ``tls`` and ``credentials`` are as in
+    ``Member``; ``options`` are gRPC channel arguments.
     """
 
     def __init__(
         self,
         target: str,
         *,
-        credentials: grpc.ChannelCredentials | None = None,
+        tls: Tls | None = None,
+        credentials: Credentials | None = None,
         options: Sequence[tuple[str, int | str]] = (),
     ) -> None:
         self.target = target
-        self._channel = ServerChannel(target, credentials, options)
+        check_access(target, tls, credentials)
+        authorization = None if credentials is None else Authorization(credentials, self._move)
+        self._credentials = StreamCredentials(authorization)
+        self._channel = ServerChannel(target, tls, authorization, options)
         self._members: dict[tuple[str, str], StreamMember] = {}
         self._watchers: dict[ClosedMember, None] = {}
         self._commits = StreamCommits()
@@ -72,6 +79,7 @@ class Client:
             self._stream.finish()
         if self._timer is not None:
             self._timer.cancel()
+        self._credentials.stop()
         if self._task is not None:
             if self._stream is not None and self._stream.is_ending:
                 # The last member's messages must still go out.
@@ -105,10 +113,11 @@ class Client:
 
     @property
     def is_restarting(self) -> bool:
-        """Whether the stream's task was cancelled under its members, and a new one is to come."""
+        """Whether the stream ends under its members, and a new one is to come."""
         if self._task is None or self._is_closed:
             return False
-        return self._is_begun_anew or self._task.cancelling() > 0
+        is_begun_anew = self._is_begun_anew or self._credentials.is_moving
+        return is_begun_anew or self._task.cancelling() > 0
 
     def check_open(self) -> None:
         """Raise ``MemberLost`` if the client was closed."""
@@ -172,6 +181,11 @@ class Client:
         if classic is self.classic and not self._members and not self._is_closed:
             await self._channel.replace()
 
+    async def follow_files(self) -> None:
+        """Open a new connection if the TLS files have changed, unless a stream will do that."""
+        if self._channel.has_old_files and not self._members and not self._is_closed:
+            await self._channel.replace()
+
     def expect(self, heartbeat_interval_ms: int) -> None:
         """The server promises a message at least this often."""
         self._silence.expect(heartbeat_interval_ms)
@@ -187,7 +201,14 @@ class Client:
 
     # ----------------------------------------------------------------------------- reconnecting
 
+    def _move(self) -> None:
+        """Let the members go on on a stream with the new token, before the former one ends."""
+        if self._stream is not None and not self._stream.is_ending:
+            self._credentials.move()
+            self._stream.hand_over()
+
     def _begin(self) -> None:
+        self._credentials.is_refused = False
         self._task = self._loop.create_task(self._run())
         self._task.add_done_callback(self._on_run_ended)
 
@@ -209,10 +230,10 @@ class Client:
         backoff_s = _BACKOFF_MIN_S
         while self._members and not self._is_closed:
             served_s = await self._open_and_serve()
-            if not self._members or self._is_closed:
+            if not self._members or self._is_closed or self._credentials.is_refused:
                 return
-            if self._is_finished:
-                # The last member has left, and another one has entered since.
+            if self._credentials.take_at_once() or self._is_finished:
+                # The token is new, or the last member has left and another one has entered since.
                 self._is_finished = False
                 backoff_s = _BACKOFF_MIN_S
                 continue
@@ -233,6 +254,7 @@ class Client:
                 self._silence.is_silent = False
                 await self._channel.replace()
             await self._channel.wait_until_ready()
+            await self._credentials.prepare()
             stream = Stream(self.stub.Session(None), self._receive)
             opened_at = stream.received_at
             try:
@@ -246,6 +268,10 @@ class Client:
             else:
                 self._channel.trouble = describe_trouble(error)
             _LOG.info("session_lost target=%s cause=%s", self.target, self._channel.trouble)
+            if self._credentials.handle_error(error):
+                self._fail(AuthenticationFailed(f"{self.target}: {self._channel.trouble}"))
+        except TokenUnavailable as error:
+            self._channel.trouble = str(error)
         except Exception as error:  # noqa: BLE001 - all members need the next stream
             cause = f"{type(error).__name__}: {error}"
             if cause != self._channel.trouble:
@@ -253,11 +279,16 @@ class Client:
             self._channel.trouble = cause
         return heard_at - opened_at
 
+    def _fail(self, failure: MusterError) -> None:
+        """Nothing that the members repeat would help."""
+        for member in tuple(self._members.values()):
+            self._call(member, partial(member.leave_at_once, failure))
+
     # -------------------------------------------------------------------------------- the stream
 
     async def _serve(self, stream: Stream) -> None:
         self._stream = stream
-        self._is_begun_anew = False
+        self._is_begun_anew = self._credentials.is_moving = False
         self.arm(read_clock() + self._silence.limit_s)
         try:
             for member in tuple(self._members.values()):
@@ -283,6 +314,7 @@ class Client:
     def _receive(self, response: group_pb2.SessionResponse) -> None:
         stream = self._stream
         assert stream is not None
+        self._credentials.note_served()
         for update in response.updates:
             if update.HasField("commit_result"):
                 self._commits.on_result(update.commit_result)

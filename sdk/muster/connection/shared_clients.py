@@ -6,9 +6,10 @@ import asyncio
 from typing import Final, TypeAlias
 
 from muster.connection.client import Client
+from muster.credentials import OPEN, Access
 
-_Place: TypeAlias = tuple[asyncio.AbstractEventLoop, str, int]
-"""The event loop, the target, and a number among the clients of both."""
+_Place: TypeAlias = tuple[asyncio.AbstractEventLoop, str, int, Access]
+"""The event loop, the target, a number among the clients of both, and how they reach it."""
 _SHARED: Final[dict[_Place, tuple[Client, int]]] = {}
 """The clients, each with the number of its users."""
 CALLERS_MAX: Final = 40
@@ -16,8 +17,12 @@ CALLERS_MAX: Final = 40
 and one connection carries 100 calls at a time."""
 
 
-def acquire_shared_client(target: str, users_max: int | None = None) -> Client:
+def acquire_shared_client(
+    target: str, users_max: int | None = None, access: Access = OPEN
+) -> Client:
     """The client that members of this event loop share for a target; release it once.
+
+    Members with other credentials share another one.
 
     With ``users_max``, at most that many share one client, and none with callers without a limit.
     """
@@ -26,16 +31,20 @@ def acquire_shared_client(target: str, users_max: int | None = None) -> Client:
     number = 0
     if users_max is not None:
         number = 1
-        while _SHARED.get(_place_of(target, number), (None, 0))[1] >= users_max:
+        while _SHARED.get(_place_of(target, number, access), (None, 0))[1] >= users_max:
             number += 1
-    place = _place_of(target, number)
-    client, users = _SHARED.get(place) or (Client(target), 0)
+    place = _place_of(target, number, access)
+    client, users = _SHARED.get(place) or (_make(target, access), 0)
     _SHARED[place] = (client, users + 1)
     return client
 
 
-def _place_of(target: str, number: int) -> _Place:
-    return asyncio.get_running_loop(), target, number
+def _make(target: str, access: Access) -> Client:
+    return Client(target, tls=access.tls, credentials=access.credentials)
+
+
+def _place_of(target: str, number: int, access: Access) -> _Place:
+    return asyncio.get_running_loop(), target, number, access
 
 
 async def release_shared_client(client: Client) -> None:

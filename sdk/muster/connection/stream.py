@@ -64,6 +64,12 @@ class Stream:
         self._wake.set()
         asyncio.get_running_loop().call_later(FINISH_S, self.shut)
 
+    def hand_over(self) -> None:
+        """End the stream once the server has received what was sent; another one follows."""
+        self.is_ending = True
+        self._wake.set()
+        asyncio.get_running_loop().call_later(FINISH_S, self.shut)
+
     def shut(self) -> None:
         """Cancel the stream: the server is silent, or no member is left."""
         self._is_broken = True

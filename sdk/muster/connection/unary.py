@@ -63,7 +63,14 @@ _TROUBLES: Final = (
     ),
     ("http1.x server", "the port does not speak gRPC: is it the HTTP port?"),
     ("Expected SETTINGS", "the port does not speak gRPC"),
-    ("Socket closed", "it closed the connection before it sent anything: is it the Kafka port?"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not of a CA that tls names"),
+    ("Hostname Verification", "its certificate is for another host name"),
+    ("WRONG_VERSION_NUMBER", "it speaks no TLS: leave tls out"),
+    (
+        "Socket closed",
+        "it closed the connection before it sent anything: is it the Kafka port, or does it want "
+        "TLS or a client's certificate?",
+    ),
     ("lookup failed", "the host name is unknown"),
 )
 """Parts of gRPC's error details, and what they mean."""
@@ -127,7 +134,7 @@ def call_in_thread(function: Callable[..., T], *values: Any) -> asyncio.Future[T
             # The event loop may have been closed meanwhile.
             loop.call_soon_threadsafe(tell, *outcome)
 
-    threading.Thread(target=run, name="muster-assign", daemon=True).start()
+    threading.Thread(target=run, name="muster-call", daemon=True).start()
     return answer
 
 

@@ -17,9 +17,13 @@ class SessionClient:
     """One session stream. Answers pings only if ``answers_pings``."""
 
     def __init__(
-        self, stub: group_pb2_grpc.GroupServiceAsyncStub, *, answers_pings: bool = True
+        self,
+        stub: group_pb2_grpc.GroupServiceAsyncStub,
+        *,
+        answers_pings: bool = True,
+        metadata: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        self.call = stub.Session(None)
+        self.call = stub.Session(None, metadata=metadata)
         self.renewed_sequence = 0
         self.sequence = 0
         self.pings = 0
@@ -78,9 +82,10 @@ class SessionClient:
         await self.send(done, commit(member_id, assignment.member_epoch, {0: 0}))
         await self.expect("commit_result")
 
-    async def end(self) -> None:
-        """Half-closes and reads to the end."""
-        await self.call.done_writing()
+    async def end(self, *, closes: bool = True) -> None:
+        """Half-closes, if it ``closes``, and reads to the end."""
+        if closes:
+            await self.call.done_writing()
         while await self.read() is not None:
             pass
 

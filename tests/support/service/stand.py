@@ -13,6 +13,8 @@ import grpc.aio
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.calls.throttle import NO_LIMIT
+from coordinator.service.credentials.authentication import Authenticate
+from coordinator.service.credentials.server_tls import ServerTls
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.caller import INTERNAL
@@ -40,6 +42,8 @@ class Stand:
     settings: CoordinatorSettings
     grpc_settings: GrpcSettings
     authorizer: Authorizer
+    tls: ServerTls | None = None
+    authenticate: Authenticate | None = None
     channels: list[grpc.aio.Channel] = field(default_factory=list)
 
     @property
@@ -86,7 +90,16 @@ class Stand:
 
     async def restart(self) -> None:
         """Start the server again after ``stop_server``, on the same log and port."""
-        self.runtime, self.server = _make(self.store, self.settings, self.grpc_settings, self)
+        self.runtime, self.server = _make(
+            self.store,
+            self.settings,
+            self.grpc_settings,
+            self.authorizer,
+            quotas=None,
+            sessions_per_ip=NO_LIMIT,
+            tls=self.tls,
+            authenticate=self.authenticate,
+        )
         await self.runtime.start()
         self.port = await self.server.start("127.0.0.1", self.port)
 
@@ -100,16 +113,23 @@ def _make(
     store: MemoryLogStore,
     settings: CoordinatorSettings,
     grpc_settings: GrpcSettings,
-    stand: Stand | None = None,
-    authorizer: Authorizer | None = None,
-    quotas: ClientQuotas | None = None,
-    sessions_per_ip: int = NO_LIMIT,
+    authorizer: Authorizer,
+    *,
+    quotas: ClientQuotas | None,
+    sessions_per_ip: int,
+    tls: ServerTls | None,
+    authenticate: Authenticate | None,
 ) -> tuple[Runtime, GrpcServer]:
-    chosen = authorizer or (stand.authorizer if stand is not None else AllowAll())
     quotas = quotas if quotas is not None else ClientQuotas()
-    runtime = Runtime(store, settings, authorizer=chosen, quotas=quotas.index)
+    runtime = Runtime(store, settings, authorizer=authorizer, quotas=quotas.index)
     server = GrpcServer(
-        runtime, chosen, grpc_settings, quotas=quotas, sessions_per_ip=sessions_per_ip
+        runtime,
+        authorizer,
+        grpc_settings,
+        quotas=quotas,
+        sessions_per_ip=sessions_per_ip,
+        tls=tls,
+        authenticate=authenticate,
     )
     return runtime, server
 
@@ -127,6 +147,8 @@ async def running_stand(
     authorizer: Authorizer | None = None,
     quotas: ClientQuotas | None = None,
     sessions_per_ip: int = NO_LIMIT,
+    tls: ServerTls | None = None,
+    authenticate: Authenticate | None = None,
 ) -> AsyncIterator[Stand]:
     """A server that runs, with one topic ``orders`` of four partitions."""
     settings = CoordinatorSettings(
@@ -139,18 +161,21 @@ async def running_stand(
     )
     chosen = grpc_settings or GrpcSettings()
     store = MemoryLogStore(4)
+    allowing = authorizer or AllowAll()
     runtime, server = _make(
         store,
         settings,
         chosen,
-        authorizer=authorizer,
+        allowing,
         quotas=quotas,
         sessions_per_ip=sessions_per_ip,
+        tls=tls,
+        authenticate=authenticate,
     )
     await runtime.start()
     await runtime.loaded()
     port = await server.start("127.0.0.1", 0)
-    stand = Stand(runtime, server, port, store, settings, chosen, authorizer or AllowAll())
+    stand = Stand(runtime, server, port, store, settings, chosen, allowing, tls, authenticate)
     await stand.create_topic("orders", 4)
     try:
         yield stand

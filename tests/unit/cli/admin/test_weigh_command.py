@@ -54,7 +54,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     found = Client()
 
     @contextmanager
-    def connect(server: str, timeout: float) -> Iterator[Client]:
+    def connect(server: str, timeout: float, given: object) -> Iterator[Client]:
         yield found
 
     monkeypatch.setattr(admin_client, "connect", connect)

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
+from cli.client_security import MECHANISMS, Security
 from cli.load.wire.link import Dialer, RefusedError
 from cli.load.wire.messages import API_VERSIONS
-from cli.load.wire.sasl import MECHANISMS
-from cli.load.wire.security import Security
 from tests.groups import CHECKOUT
 from tests.support.cli.fake_kafka import FakeKafka
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from cli.client_security import Security
 from cli.errors import CommandError, ExitCode
 from cli.load.options.arguments import check_plan, choose_protocol, parse_expectations
 from cli.load.options.plan import GroupProtocol, Plan, Share, Workload, compute_shares
 from cli.load.run import check_partitions
-from cli.load.wire.security import Security
 
 PLAN = Plan(
     address="127.0.0.1:9092",
@@ -100,8 +100,12 @@ def test_a_process_reads_the_plan_that_was_written() -> None:
         ({"workload": Workload.IDLE}, "leave --rate out"),
         ({"protocol": GroupProtocol.SESSION}, "sessions need no heartbeats"),
         (
-            {"protocol": GroupProtocol.SESSION, "workload": Workload.COMMITS},
-            "TLS and SASL are for --bootstrap-server",
+            {
+                "protocol": GroupProtocol.SESSION,
+                "workload": Workload.COMMITS,
+                "security": Security(tls=True, checks_name=False),
+            },
+            "always check the server's name",
         ),
     ],
 )

@@ -82,7 +82,9 @@ def test_a_server_is_found_as_by_all_other_commands(
 ) -> None:
     asked: list[str] = []
 
-    def note(folder: Path, server: str, timeout: float, *, with_credentials: bool) -> None:
+    def note(
+        folder: Path, server: str, timeout: float, config: Path | None, *, with_credentials: bool
+    ) -> None:
         assert not with_credentials
         asked.append(server)
         raise CommandError("noted", ExitCode.FAILED)

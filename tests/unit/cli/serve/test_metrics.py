@@ -78,6 +78,7 @@ def take(runtime: Runtime) -> Snapshot:
         loop_lag=Histogram(),
         collections=Histogram(),
         kafka=Wire(),
+        throttled_s={},
         certificates_not_after={"SSL": 2e9},
         is_ready=runtime.ready(),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from cli.errors import CommandError
 from cli.serve.sasl import SaslSetup
 from cli.settings import SettingsError, resolve
-from cli.settings.setting_sources import parse_flags
+from cli.settings.setting import compute_variable
 from gateway.sasl.sasl_listener import SaslListener
 from model.scram import ScramMechanism
 from security.endpoints import Endpoint, SecurityProtocol
@@ -24,8 +25,11 @@ BOB = f'{PLAIN_MODULE} required user_bob="hush";'
 
 def setup(**settings: str) -> SaslSetup:
     """Dots are ``__`` in the names here."""
-    flags = [f"--{name.replace('__', '.')}={text}" for name, text in settings.items()]
-    return SaslSetup(resolve(parse_flags(flags), {}))
+    return SaslSetup(resolve(environment=_compute_environment(settings)))
+
+
+def _compute_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    return {compute_variable(name.replace("__", ".")): text for name, text in settings.items()}
 
 
 def make(name: str = "SASL_SSL", **settings: str) -> SaslListener:
@@ -113,7 +117,7 @@ def test_an_unknown_mechanism_is_refused(mechanism: str) -> None:
 
 
 def test_passwords_are_not_shown() -> None:
-    resolved = resolve(parse_flags([f"--sasl.jaas.config={ALICE}"]), {})
+    resolved = resolve(environment=_compute_environment({"sasl.jaas.config": ALICE}))
     assert "hush" not in repr(resolved)
 
 

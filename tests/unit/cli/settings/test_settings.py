@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.settings import SETTINGS, Address, Resolved, SettingsError, resolve
+from cli.settings import SETTINGS, Resolved, SettingsError, resolve
 from cli.settings.kafka_names import is_kafka_name
 from cli.settings.reference import compute_reference
 from cli.settings.setting import render_value
@@ -13,6 +13,7 @@ from cli.settings.setting_fields import GROUP_ONLY, SETTINGS_CLASSES, compute_se
 from cli.settings.setting_sources import Assignment, Origin, parse_flags
 from cli.settings.settings_objects import compute_settings_object
 from gateway.topics.settings import TopicSettings
+from security.endpoints import Endpoint, SecurityProtocol
 from tests.groups import CHECKOUT
 
 SESSION = "group.consumer.session.timeout.ms"
@@ -55,7 +56,11 @@ def test_flags_stand_over_environment_over_file_over_default(tmp_path: Path) -> 
     ("arguments", "name", "value"),
     [
         (["--listen.kafka", "127.0.0.1:0"], "listen.kafka", ("127.0.0.1:0",)),
-        (["--listen-http=[::1]:9093"], "listen.http", Address("::1", 9093)),
+        (
+            ["--listen-http=[::1]:9093"],
+            "listen.http",
+            Endpoint("HTTP", SecurityProtocol.PLAINTEXT, "::1", 9093),
+        ),
         (["--data-dir", "x"], "data.dir", "x"),
         (["--allow-unauthenticated", "--node.id", "3"], "allow.unauthenticated", True),
         (["--allow.unauthenticated=false"], "allow.unauthenticated", False),

@@ -7,10 +7,10 @@ import base64
 import pytest
 import scramp
 
-from model.scram import ScramCredential, ScramMechanism
+from model.scram import ITERATIONS_MAX, ScramCredential, ScramMechanism
 from security.sasl.conversation import Authenticated, Challenge, NotAuthenticated
 from security.sasl.scram import TOKEN_BYTES_MAX, Scram, ScramConversation
-from security.sasl.scram_users import ITERATIONS_MAX, PasswordVerifier
+from security.sasl.scram_users import PasswordVerifier
 from security.scram_credentials import ScramCredentials
 from tests.support.security.scram import (
     PASSWORD,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.service.calls.grpc_caller import compute_caller, compute_client_host
+from coordinator.service.calls.grpc_caller import compute_caller
+from coordinator.service.credentials.peer_host import compute_client_host
 
 
 @pytest.mark.parametrize(

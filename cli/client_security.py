@@ -1,4 +1,4 @@
-"""How connections to a Kafka listener are secured: TLS and SASL, from options or a file."""
+"""How connections to a server are secured: TLS and SASL, from options or a client's file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
-from cli.load.wire.sasl import MECHANISMS
 from cli.settings.config_providers import ProviderError, read_client_properties_file
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Those of a user and a password."""
+OAUTHBEARER: Final = "OAUTHBEARER"
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _JAAS: Final = re.compile(r"""(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
@@ -18,6 +22,13 @@ _STORES: Final = (
     ("ssl.truststore.location", "ssl.truststore.type"),
     ("ssl.keystore.location", "ssl.keystore.type"),
 )
+_INLINE: Final = (
+    ("ssl.truststore.certificates", "ssl.truststore.location"),
+    ("ssl.keystore.certificate.chain", "ssl.keystore.location"),
+    ("ssl.keystore.key", "ssl.keystore.location"),
+)
+"""PEM texts within a client's properties, and what is read in their place."""
+_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
 
 
 class SecurityError(ValueError):
@@ -26,7 +37,10 @@ class SecurityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS if ``tls``, SASL if there is a ``mechanism``; paths are of PEM files."""
+    """TLS if ``tls``, SASL if there is a ``mechanism``; paths are of PEM files.
+
+    ``token_file``: a file with the token of OAUTHBEARER, which only gRPC connections take.
+    """
 
     tls: bool = False
     ca: str = ""
@@ -37,14 +51,21 @@ class Security:
     mechanism: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
+    token_file: str = ""
 
-    def check(self) -> None:
+    def check(self, *, takes_tokens: bool = False) -> None:
         """Raise ``SecurityError`` for what does not fit together."""
-        if self.mechanism and self.mechanism not in MECHANISMS:
+        mechanisms = (*MECHANISMS, OAUTHBEARER) if takes_tokens else MECHANISMS
+        if self.mechanism and self.mechanism not in mechanisms:
             raise SecurityError(
-                f"SASL mechanism {self.mechanism} is not one of {', '.join(MECHANISMS)}"
+                f"SASL mechanism {self.mechanism} is not one of {', '.join(mechanisms)}"
             )
-        if self.mechanism and not (self.username and self.password):
+        if self.mechanism == OAUTHBEARER and not self.token_file:
+            raise SecurityError(
+                f"{OAUTHBEARER} needs a token: write it to a file, and set "
+                f"{_TOKEN_URL}=file:///PATH"
+            )
+        if self.mechanism in MECHANISMS and not (self.username and self.password):
             raise SecurityError(f"{self.mechanism} needs a user name and a password")
         if self.username and not self.mechanism:
             raise SecurityError("a user name without a SASL mechanism: add --sasl-mechanism")
@@ -103,6 +124,9 @@ def compute_security(given: Mapping[str, str]) -> Security:
             raise SecurityError(
                 f"{location} must be a PEM file, with {kind}=PEM: convert it with keytool"
             )
+    for name, location in _INLINE:
+        if given.get(name):
+            raise SecurityError(f"{name} is not read: write it to a file, and set {location}")
     mechanism = username = password = ""
     if protocol.startswith("SASL"):
         mechanism = given.get("sasl.mechanism", "GSSAPI")
@@ -119,7 +143,15 @@ def compute_security(given: Mapping[str, str]) -> Security:
         mechanism=mechanism,
         username=username,
         password=password,
+        token_file=_find_token_file(given) if mechanism == OAUTHBEARER else "",
     )
+
+
+def _find_token_file(given: Mapping[str, str]) -> str:
+    url = given.get(_TOKEN_URL, "")
+    if not url.startswith("file:"):
+        return ""
+    return unquote(urlsplit(url).path)
 
 
 def _unquote(text: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cli.client_security import Security, SecurityError, compute_security, read_client_properties
 from cli.errors import ExitCode
-from cli.load.wire.security import Security, SecurityError, compute_security, read_client_properties
 from cli.main import app
 
 

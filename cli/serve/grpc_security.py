@@ -1,0 +1,98 @@
+"""TLS of the gRPC listener, and how its clients authenticate, from the settings."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+
+from cli.serve.certificates import Certificates
+from cli.serve.listening import add_certificates
+from cli.serve.sasl import SaslSetup
+from cli.settings import Resolved, SettingsError
+from cli.settings.door_rules import GRPC
+from cli.settings.listener_tls import compute_tls_settings
+from coordinator.runtime.audit import Audit
+from coordinator.service.credentials.authentication import (
+    Authenticate,
+    CertificateAuthentication,
+    MetadataAuthentication,
+)
+from coordinator.service.credentials.password_checks import PasswordChecks
+from coordinator.service.credentials.server_tls import ServerTls
+from security.sasl.oauthbearer import OAUTHBEARER
+from security.scram_credentials import ScramCredentials
+from security.tls.tls_settings import ClientAuth
+
+_KEY_BYTES = 32
+_SCRAM = "SCRAM-"
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcSecurity:
+    """What the gRPC server needs to know; without ``authenticate`` its clients are nobody."""
+
+    tls: ServerTls | None = None
+    authenticate: Authenticate | None = None
+    passwords: PasswordChecks | None = None
+
+    def stop(self) -> None:
+        """Check no passwords any more."""
+        if self.passwords is not None:
+            self.passwords.stop()
+
+
+def make_grpc_security(
+    resolved: Resolved,
+    certificates: Certificates,
+    sasl: SaslSetup,
+    credentials: ScramCredentials,
+    audit: Audit,
+) -> GrpcSecurity:
+    """What the settings ask for. Raises ``SettingsError``, ``CommandError``."""
+    endpoint = resolved.endpoint(GRPC)
+    tls = None
+    if endpoint.protocol.uses_tls:
+        contexts = add_certificates(resolved, endpoint, GRPC, certificates)
+        client_auth = compute_tls_settings(resolved.values, endpoint).client_auth
+        tls = ServerTls(contexts, requires_client=client_auth is ClientAuth.REQUIRED)
+    if endpoint.protocol.uses_sasl:
+        return _make_sasl(resolved, sasl, credentials, audit, tls)
+    if tls is None:
+        return GrpcSecurity()
+    return GrpcSecurity(tls, CertificateAuthentication(tls.compute_identity, audit).authenticate)
+
+
+def _make_sasl(
+    resolved: Resolved,
+    sasl: SaslSetup,
+    credentials: ScramCredentials,
+    audit: Audit,
+    tls: ServerTls | None,
+) -> GrpcSecurity:
+    listener = resolved.endpoint(GRPC).name
+    enabled = sasl.find_enabled(listener)
+    takes_passwords = any(each.startswith(_SCRAM) for each in enabled)
+    takes_tokens = OAUTHBEARER in enabled
+    if not (takes_passwords or takes_tokens):
+        raise SettingsError(
+            [
+                f"{GRPC}: its clients show passwords of SCRAM users, or tokens: set "
+                "listener.name.grpc.sasl.enabled.mechanisms=SCRAM-SHA-256,OAUTHBEARER, or to one "
+                "of them"
+            ]
+        )
+    key = secrets.token_bytes(_KEY_BYTES)
+    passwords = None
+    if takes_passwords:
+        passwords = PasswordChecks(sasl.make_password_verifier(), credentials.find_mechanisms, key)
+    made = MetadataAuthentication(
+        tokens=sasl.make_bearer_verifier(listener) if takes_tokens else None,
+        passwords=passwords,
+        delay_s=resolved.integer("connection.failed.authentication.delay.ms") / 1_000,
+        audit=audit,
+        key=key,
+        wall_clock_s=time.time,
+        refresh_keys=sasl.find_keys(listener).refresh if takes_tokens else None,
+    )
+    return GrpcSecurity(tls, made.authenticate, passwords)

@@ -1,0 +1,93 @@
+"""Passwords are checked on threads, and those that were right are remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from coordinator.service.credentials.password_checks import THREADS, PasswordChecks
+from coordinator.service.credentials.presented import UserPassword
+from model.secret import Secret
+from security.identity import Identity
+from security.sasl.conversation import NotAuthenticated
+from tests.support.service.logins import Passwords
+from tests.support.waiting import until
+
+ALICE = UserPassword("alice", Secret("secret"))
+WRONG = UserPassword("alice", Secret("guess"))
+
+
+@pytest.fixture
+def passwords() -> Passwords:
+    return Passwords(alice="secret")
+
+
+@pytest.fixture
+def checks(passwords: Passwords) -> Iterator[PasswordChecks]:
+    made = PasswordChecks(passwords, passwords.users.get, b"k")
+    yield made
+    made.stop()
+
+
+async def check(checks: PasswordChecks, presented: UserPassword) -> Identity:
+    return await checks.check(presented, "host", "connection", 100)
+
+
+async def test_a_right_one_is_remembered_until_it_changes(
+    checks: PasswordChecks, passwords: Passwords
+) -> None:
+    assert checks.find(ALICE, 100) is None
+    assert await check(checks, ALICE) == Identity("User:alice")
+    assert checks.find(ALICE, 100) == Identity("User:alice")
+    passwords.users["alice"] = "changed"
+    assert checks.find(ALICE, 100) is None
+
+
+async def test_a_wrong_one_is_not_remembered(checks: PasswordChecks) -> None:
+    for _ in range(2):
+        with pytest.raises(NotAuthenticated):
+            await check(checks, WRONG)
+    assert checks.find(WRONG, 100) is None
+
+
+async def test_one_that_changes_during_its_check_is_checked_again(
+    checks: PasswordChecks, passwords: Passwords
+) -> None:
+    passwords.before_check = lambda user: None
+    original = passwords.verify
+
+    def verify(user: str, password: str) -> Identity:
+        found = original(user, password)
+        passwords.users["alice"] = "changed"
+        return found
+
+    passwords.verify = verify  # type: ignore[method-assign]
+    await check(checks, ALICE)
+    assert checks.find(ALICE, 100) is None
+
+
+async def test_a_call_that_is_cancelled_keeps_its_place_until_its_check_has_ended(
+    checks: PasswordChecks, passwords: Passwords
+) -> None:
+    going_on = threading.Event()
+    running: list[str] = []
+
+    def block(user: str) -> None:
+        running.append(user)
+        going_on.wait(30)
+
+    passwords.before_check = block
+    try:
+        calls = [asyncio.create_task(check(checks, WRONG)) for _ in range(3 * THREADS)]
+        await until(lambda: len(running) == THREADS, "both threads check")
+        for call in calls[:THREADS]:
+            call.cancel()
+        await asyncio.wait(calls[:THREADS])
+        assert len(running) == THREADS
+    finally:
+        going_on.set()
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert len(passwords.checked) == 3 * THREADS
