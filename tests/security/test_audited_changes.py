@@ -265,6 +265,7 @@ READS: Final = {
     "AccessService.ListAcls",
     "AccessService.CheckAccess",
     "UserService.ListUsers",
+    "QuotaService.ListQuotas",
     "AdminService.ListGroups",
     "AdminService.DescribeGroup",
     "AdminService.PlanMigration",
@@ -412,7 +413,7 @@ UNAUDITED_APIS: Final = {
     "Produce", "Fetch", "ListOffsets", "Metadata", "OffsetFetch", "FindCoordinator", "JoinGroup",
     "Heartbeat", "SyncGroup", "DescribeGroups", "ListGroups", "ApiVersions", "InitProducerId",
     "TxnOffsetCommit", "DescribeAcls", "DescribeUserScramCredentials", "DescribeConfigs",
-    "DescribeCluster",
+    "DescribeCluster", "DescribeClientQuotas", "SaslHandshake", "SaslAuthenticate",
     "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "ListConfigResources",
     "DescribeTopicPartitions",
 }  # fmt: skip

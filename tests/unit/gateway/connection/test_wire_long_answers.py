@@ -27,6 +27,7 @@ from tests.support.gateway.wire_steps import (
     commit_topics,
     member_of,
 )
+from tests.support.waiting import until_answered
 from tests.support.wire.connection import Connection
 
 METADATA = 3
@@ -69,6 +70,11 @@ async def fill(rig: Rig, client: Connection) -> None:
         await member_of(client, "large", f"m{number}")
     rows = {number: (number, f"said {number}") for number in range(ROWS)}
     await client.ask(COMMIT, 9, group_id="large-offsets", topics=commit_topics(9, "t", rows))
+    # The last target of the members follows after an interval, and changes what is described.
+    await until_answered(
+        lambda: client.ask(DESCRIBE, 1, group_ids=("large",)),
+        lambda answer: answer.groups[0].group_epoch == answer.groups[0].assignment_epoch,
+    )
 
 
 def make_questions() -> list[tuple[int, int, dict[str, Any]]]:

@@ -29,6 +29,7 @@ from model.errors import (
     ErrorCode,
     GroupError,
     MemberIdRequired,
+    ThrottlingQuotaExceeded,
     UnknownMemberId,
 )
 from model.ids import MemberId
@@ -74,6 +75,8 @@ def make_error(kind: type[GroupError]) -> GroupError:
         return MemberIdRequired("what to do", MemberId("a"))
     if kind is AssignmentFailed:
         return AssignmentFailed("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
+    if kind is ThrottlingQuotaExceeded:
+        return ThrottlingQuotaExceeded("what to do", 1_500)
     if kind is DescriptionFailed:
         return DescriptionFailed("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
     return kind("what to do")
@@ -116,7 +119,8 @@ def test_details_say_what_programs_can_use(error: GroupError, detail: type) -> N
 
 def test_the_sdk_knows_the_same_codes() -> None:
     assert {int(code) for code in FENCING} == sdk.FENCING
-    assert {int(code) for code in RETRIABLE} == sdk.PASSING
+    # Who is over a quota is told for how long, and asks again then.
+    assert {int(code) for code in RETRIABLE} == sdk.PASSING | {sdk.THROTTLING_QUOTA_EXCEEDED}
     assert ErrorCode.STALE_MEMBER_EPOCH == sdk.STALE_MEMBER_EPOCH
 
 
