@@ -18,6 +18,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescri
 from google.protobuf.message_factory import GetMessageClass
 
 from coordinator.core.groups.acl_changes import ACLS_MAX
+from coordinator.core.groups.quota_changes import ENTITIES_MAX
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
@@ -44,11 +45,12 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.scram import USERS_MAX
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, user_pb2
+from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, quota_pb2, user_pb2
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_acls import fill as fill_acls
 from tests.cost.test_apis import G
 from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION, ids
+from tests.cost.test_quotas import fill as fill_quotas
 from tests.cost.test_starts import (
     AT_REST,
     Prepare,
@@ -61,7 +63,15 @@ from tests.cost.test_starts import (
 from tests.cost.test_users import fill as fill_users
 from tests.cost.turns import Counted, check_law
 
-FILES: Final = (access_pb2, admin_pb2, group_pb2, classic_pb2, backup_pb2, user_pb2)
+FILES: Final = (
+    access_pb2,
+    admin_pb2,
+    group_pb2,
+    classic_pb2,
+    backup_pb2,
+    user_pb2,
+    quota_pb2,
+)
 METHODS: Final[list[MethodDescriptor]] = [
     method
     for file in FILES
@@ -258,6 +268,7 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "ListAcls": (fill_acls, 2_000),
     "DeleteAcls": (fill_acls, 2_000),
     "ListUsers": (fill_users, 2_000),
+    "ListQuotas": (fill_quotas, 2_000),
 }
 LIMITS: Final = {
     "ListGroups": 100_000,
@@ -269,6 +280,7 @@ LIMITS: Final = {
     "ListAcls": ACLS_MAX,
     "DeleteAcls": ACLS_MAX,
     "ListUsers": USERS_MAX,
+    "ListQuotas": ENTITIES_MAX,
 }
 """How many of them there may be; with more the others make more slices, and no longer ones."""
 OF_ONE_THING: Final = {
