@@ -51,6 +51,14 @@ def may_see(
     )
 
 
+def may_see_some(
+    context: RequestContext, operation: Operation, resource_type: ResourceType
+) -> bool:
+    """``may_see`` for any resource of the type, whether it is there or not."""
+    node = context.node
+    return node.allows_all or node.authorizer.may_see_some(context.caller, operation, resource_type)
+
+
 def compute_authorized_operations(
     context: RequestContext, resource_type: ResourceType, name: str, is_requested: bool
 ) -> int:

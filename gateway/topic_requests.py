@@ -31,10 +31,13 @@ def is_allowed(context: RequestContext, operation: Operation, topic: str) -> boo
 
 
 def find_topic_by_name(
-    context: RequestContext, image: TopicImage, name: Any, operation: Operation
+    context: RequestContext, image: TopicImage, name: Any, operation: Operation | None
 ) -> TopicRef:
-    """Look a topic up by name; an unauthorized caller does not learn whether it exists."""
-    if not is_allowed(context, operation, name):
+    """Look a topic up by name; an unauthorized caller does not learn whether it exists.
+
+    Without an ``operation`` no right is needed.
+    """
+    if operation is not None and not is_allowed(context, operation, name):
         return TopicRef(None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topic = image.by_name.get(name)
     if topic is None:
@@ -43,13 +46,16 @@ def find_topic_by_name(
 
 
 def find_topic_by_id(
-    context: RequestContext, image: TopicImage, topic_id: bytes | None, operation: Operation
+    context: RequestContext, image: TopicImage, topic_id: bytes | None, operation: Operation | None
 ) -> TopicRef:
-    """Look a topic up by id; existence is no secret from a caller that knows the id."""
+    """Look a topic up by id; existence is no secret from a caller that knows the id.
+
+    Without an ``operation`` no right is needed.
+    """
     topic = image.by_id.get(TopicId(topic_id)) if topic_id is not None else None
     if topic is None:
         return TopicRef(None, ErrorCode.UNKNOWN_TOPIC_ID)
-    if not is_allowed(context, operation, topic.name):
+    if operation is not None and not is_allowed(context, operation, topic.name):
         return TopicRef(None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return TopicRef(topic, ErrorCode.NONE)
 

@@ -169,15 +169,58 @@ class AclIndex:
             return Decision(True, Cause.NO_ACL_FOUND)
         return Decision(False, Cause.DEFAULT)
 
+    def allows_some(
+        self,
+        request: Request,
+        *,
+        super_users: frozenset[str] = frozenset(),
+        allows_without_acl: bool = False,
+    ) -> bool:
+        """Whether there is a name, also of no resource yet, for which the request is allowed.
+
+        As Kafka's ``authorizeByResourceType``, with the name of the request for one that no ACL
+        is about. It looks at all ACLs.
+        """
+        if self.decide(
+            request, super_users=super_users, allows_without_acl=allows_without_acl
+        ).is_allowed:
+            return True
+        principals = {request.principal, ANY_PRINCIPAL, *request.groups}
+        found: dict[Permission, set[ResourcePattern]] = {each: set() for each in Permission}
+        for (pattern, principal), acls in self._by_principal.items():
+            if pattern.resource_type is request.resource_type and principal in principals:
+                for acl in acls:
+                    if _is_of(acl, request.host) and _names(acl, request.operation):
+                        found[acl.rule.permission].add(pattern)
+        denied = found[Permission.DENY]
+        return any(not _is_covered(pattern, denied) for pattern in found[Permission.ALLOW])
+
     def _find_rules(self, pattern: ResourcePattern, request: Request) -> Iterator[Acl]:
         for principal in dict.fromkeys((request.principal, ANY_PRINCIPAL, *request.groups)):
             for acl in self._by_principal.get((pattern, principal), ()):
-                if acl.rule.host in (request.host, ANY_HOST) and _speaks_of(acl, request.operation):
+                if _is_of(acl, request.host) and _speaks_of(acl, request.operation):
                     yield acl
 
 
+def _is_of(acl: Acl, host: str) -> bool:
+    return acl.rule.host in (host, ANY_HOST)
+
+
+def _names(acl: Acl, operation: Operation) -> bool:
+    return acl.rule.operation in (operation, Operation.ALL)
+
+
+def _is_covered(pattern: ResourcePattern, denied: set[ResourcePattern]) -> bool:
+    """Whether all that the pattern stands for is denied."""
+    kind, name, _ = pattern
+    if pattern in denied or ResourcePattern(kind, ANY_NAME) in denied:
+        return True
+    prefixes = (name[:length] for length in range(1, len(name) + 1))
+    return any(ResourcePattern(kind, each, PatternType.PREFIXED) in denied for each in prefixes)
+
+
 def _speaks_of(acl: Acl, operation: Operation) -> bool:
-    if acl.rule.operation in (operation, Operation.ALL):
+    if _names(acl, operation):
         return True
     implied_by = _IMPLIED_BY.get(operation, frozenset())
     return acl.rule.permission is Permission.ALLOW and acl.rule.operation in implied_by

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from model.acls import Operation, ResourceType
@@ -11,6 +11,20 @@ from security.acl_index import AclIndex, Decision, Request
 
 REMEMBERED_MAX: Final = 100_000
 """Decisions that are kept until the ACLs change; with more, all are forgotten."""
+
+
+_NOBODYS_NAME: Final = "hardcode"
+"""Kafka's own name for a resource that no ACL is about."""
+
+
+class _SomeResource(NamedTuple):
+    """A request without a name: one field less, so it equals no ``Request``."""
+
+    principal: str
+    host: str
+    operation: Operation
+    resource_type: ResourceType
+    groups: tuple[str, ...]
 
 
 class Authorizer(Protocol):
@@ -34,6 +48,11 @@ class Authorizer(Protocol):
         do as well.
         """
 
+    def may_see_some(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        """The same for any resource of the type, whether it is there or not."""
+
 
 class AllowAll:
     """The authorizer of a server without access control."""
@@ -46,6 +65,11 @@ class AllowAll:
         return True
 
     may_see = authorize
+
+    def may_see_some(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        return True
 
 
 class AclAuthorizer:
@@ -68,7 +92,7 @@ class AclAuthorizer:
         self._audit = audit
         self._super_users = super_users
         self._allows_without_acl = allows_without_acl
-        self._decided: dict[Request, bool] = {}
+        self._decided: dict[Request | _SomeResource, bool] = {}
         self._decided_at = self.acls.version
 
     @property
@@ -86,12 +110,7 @@ class AclAuthorizer:
     def may_see(
         self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        decided, version = self._decided, self.acls.version
-        if self._decided_at != version or len(decided) >= REMEMBERED_MAX:
-            # A new one, and before its version: the thread that matches regular expressions may
-            # still be deciding by the former ACLs, and must not note that among the new ones.
-            decided = self._decided = {}
-            self._decided_at = version
+        decided = self._find_decided()
         request = Request(
             caller.principal,
             caller.client_host,
@@ -104,6 +123,40 @@ class AclAuthorizer:
         if known is None:
             known = decided[request] = self.decide(request).is_allowed
         return known
+
+    def may_see_some(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        decided = self._find_decided()
+        asked = _SomeResource(
+            caller.principal, caller.client_host, operation, resource_type, caller.groups
+        )
+        known = decided.get(asked)
+        if known is None:
+            request = Request(
+                caller.principal,
+                caller.client_host.removeprefix("/"),
+                operation,
+                resource_type,
+                _NOBODYS_NAME,
+                caller.groups,
+            )
+            known = decided[asked] = self.acls.allows_some(
+                request,
+                super_users=self._super_users,
+                allows_without_acl=self._allows_without_acl,
+            )
+        return known
+
+    def _find_decided(self) -> dict[Request | _SomeResource, bool]:
+        """What was decided by the ACLs that are in force."""
+        decided, version = self._decided, self.acls.version
+        if self._decided_at != version or len(decided) >= REMEMBERED_MAX:
+            # A new one, and before its version: the thread that matches regular expressions may
+            # still be deciding by the former ACLs, and must not note that among the new ones.
+            decided = self._decided = {}
+            self._decided_at = version
+        return decided
 
     def decide(self, request: Request) -> Decision:
         """Decide, and say by which ACL. Hosts are as Java prints addresses: ``/127.0.0.1``."""

@@ -130,8 +130,14 @@ def delete_offsets(group: str, topic: str, *partitions: int) -> Ask:
 class Answers:
     """What a side answers, as plain values that can be compared: lists are sorted."""
 
-    def __init__(self, connection: Connection, topic_ids: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        topic_ids: Mapping[str, bytes],
+        left_out: Sequence[str] = LEFT_OUT,
+    ) -> None:
         self._connection = connection
+        self._left_out = left_out
         self._ids = dict(topic_ids)
         self._names = {topic_id: name for name, topic_id in topic_ids.items()}
 
@@ -155,7 +161,7 @@ class Answers:
             shown = {
                 field.name: self._show(getattr(value, field.name))
                 for field in dataclasses.fields(value)
-                if field.name not in LEFT_OUT
+                if field.name not in self._left_out
             }
             return {type(value).__name__: shown}
         match value:

@@ -49,15 +49,18 @@ from tests.differential.asks import (
     leave,
     txn_commit,
 )
+from tests.unit.gateway.topics.store_rig import a_batch
 
 LIST_OFFSETS, CREATE_TOPICS, DELETE_TOPICS, INIT_PRODUCER, CREATE_PARTITIONS = 2, 19, 20, 22, 37
 FETCH_RECORDS, DESCRIBE_QUOTAS, ALTER_QUOTAS, DESCRIBE_USERS, ALTER_USERS = 1, 48, 49, 50, 51
-LIST_CONFIG_RESOURCES, DESCRIBE_PARTITIONS = 74, 75
-TRANSACTIONAL_ID: Final = 5
+PRODUCE, DESCRIBE_CLUSTER, LIST_CONFIG_RESOURCES, DESCRIBE_PARTITIONS = 0, 60, 74, 75
+WRITE, TRANSACTIONAL_ID = 4, 5
 
 NAMED_GROUP, NAMED_TOPIC = "g-team", "t-orders"
 GROUPS: Final = (NAMED_GROUP, "g-tools", "x-team")
 TOPICS: Final = (NAMED_TOPIC, "t-other", "x-orders")
+NEW_TOPICS: Final = ("t-new", "x-new")
+"""Those that some would create."""
 PAIRS: Final = tuple(product(GROUPS, TOPICS))
 
 Acl = tuple[int, int, int, str, int]
@@ -96,11 +99,14 @@ PRINCIPALS: Final[dict[str, tuple[Acl, ...]]] = {
     ),
     "banned": (*_EVERYTHING, *((ALL, DENY, kind, name, p) for _, _, kind, name, p in _EVERYTHING)),
     "cluster": ((ALL, ALLOW, CLUSTER, "kafka-cluster", LITERAL),),
+    # Of no topic that is there, and of none that is not denied.
+    "writer": ((WRITE, ALLOW, TOPIC, "n-", PREFIXED), (WRITE, DENY, TOPIC, "n-some", PREFIXED)),
+    "no-writer": ((WRITE, ALLOW, TOPIC, "n-some", PREFIXED), (WRITE, DENY, TOPIC, "n-", PREFIXED)),
     # A super user, whom no ACL can stop.
     "root": ((ALL, DENY, GROUP, "*", LITERAL), (ALL, DENY, TOPIC, "*", LITERAL)),
 }
 """Whoever asks, and the ACLs about them."""
-READS_ONLY: Final = ("stranger", "describer", "topic-only", "banned", "cluster")
+READS_ONLY: Final = ("stranger", "describer", "topic-only", "banned", "cluster", "no-writer")
 """Those who may not write to any group."""
 SEES_ALL: Final = ("denied", "topic-only", "root")
 """Those who see the topics that only one side has."""
@@ -208,7 +214,7 @@ def topics(user: str) -> Iterator[Ask]:
         row = {"topic_id": TopicId(topic), "name": None}
         yield Ask(METADATA, 12, {"topics": (row,), "allow_auto_topic_creation": False})
         yield Ask(FETCH_RECORDS, 12, make_fetch(topic))
-    for topic in ("t-new", "x-new"):
+    for topic in NEW_TOPICS:
         new = {"name": topic, "num_partitions": 1, "replication_factor": 1}
         creation = {"topics": (new,), "timeout": 30_000, "validate_only": True}
         yield Ask(CREATE_TOPICS, 4, creation)
@@ -216,6 +222,19 @@ def topics(user: str) -> Iterator[Ask]:
         yield Ask(DELETE_TOPICS, 6, {"topics": (gone,), "timeout": 30_000})
     if user not in SEES_ALL:
         yield Ask(METADATA, 12, {"topics": None, "allow_auto_topic_creation": False})
+
+
+def producers(_: str) -> Iterator[Ask]:
+    for topic in (*TOPICS, "x-absent"):
+        # To a partition that is not there: nothing is written where it is allowed.
+        place = {"index": 99, "records": a_batch()}
+        data = {"name": topic, "partition_data": (place,)}
+        fields = {"transactional_id": None, "acks": -1, "timeout": 10_000, "topic_data": (data,)}
+        yield Ask(PRODUCE, 9, fields)
+        topics = {"topics": ({"name": topic},), "allow_auto_topic_creation": False}
+        yield Ask(METADATA, 12, topics | {"include_topic_authorized_operations": True})
+    yield Ask(INIT_PRODUCER, 2, {"transactional_id": None, "transaction_timeout": 10_000})
+    yield Ask(DESCRIBE_CLUSTER, 1, {"include_cluster_authorized_operations": True})
 
 
 def make_fetch(topic: str) -> dict[str, Any]:
@@ -273,6 +292,7 @@ ROWS: Final[tuple[Callable[[str], Iterator[Ask]], ...]] = (
     deletions,
     configs,
     topics,
+    producers,
     cluster,
 )
 
@@ -284,3 +304,5 @@ def what_is_there() -> Iterator[Ask]:
     yield Ask(LIST, 4, {"states_filter": ()})
     yield Ask(DESCRIBE_ACLS, 3, make_filter())
     yield Ask(DESCRIBE_QUOTAS, 1, {"components": (), "strict": False})
+    names = tuple({"name": name} for name in (*TOPICS, *NEW_TOPICS))
+    yield Ask(METADATA, 12, {"topics": names, "allow_auto_topic_creation": False})

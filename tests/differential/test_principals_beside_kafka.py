@@ -14,8 +14,9 @@ import pytest
 from model.errors import ErrorCode
 from tests.differential import principal_rows
 from tests.differential.acl_rows import CREATE_ACLS
-from tests.differential.asks import Answers, Ask
+from tests.differential.asks import LEFT_OUT, Answers, Ask
 from tests.differential.principal_rows import (
+    INIT_PRODUCER,
     PRINCIPALS,
     READS_ONLY,
     ROWS,
@@ -57,7 +58,8 @@ class Guarded(NamedTuple):
         return await Connection.open(address, "differential", ANSWERED_IN_S, tls)
 
     async def ask_all(self, connection: Connection, asks: Iterator[Ask]) -> list[Any]:
-        answers = Answers(connection, self.ids)
+        # Each side gives out ids of producers of its own.
+        answers = Answers(connection, self.ids, (*LEFT_OUT, "producer_id"))
         return [await answers.ask(ask) for ask in asks]
 
 
@@ -86,8 +88,19 @@ async def prepare(server: SecuredServer) -> Guarded:
     made = await connection.ask(CREATE_ACLS, 3, creations=make_creations())
     assert {row.error_code for row in made.results} == {ErrorCode.NONE}
     await wait_for_acls(connection, len(make_creations()))
+    await wait_for_producer_ids(connection)
     await connection.end()
     return guarded
+
+
+async def wait_for_producer_ids(connection: Connection) -> None:
+    """Until the broker has fetched its first ids from the controller."""
+
+    async def are_there() -> bool:
+        fields = {"transactional_id": None, "transaction_timeout": 10_000}
+        return not (await connection.ask(INIT_PRODUCER, 2, **fields)).error_code
+
+    await admin.wait_until(are_there, "there are no ids of producers")
 
 
 async def ask_as(guarded: Guarded, user: str, rows: tuple[Row, ...]) -> list[Any]:
@@ -110,10 +123,10 @@ def find_differences(asks: Iterator[Ask], of_kafka: list[Any], of_muster: list[A
 def test_rights(sides: tuple[Guarded, Guarded], user: str) -> None:
     async def ask_both() -> tuple[list[Any], ...]:
         kafka, muster = sides
-        before = await look(muster)
+        before = await look(muster), count_written(muster)
         answers = await asyncio.gather(*(ask_as(side, user, ROWS) for side in (kafka, muster)))
         if user in READS_ONLY:
-            assert await look(muster) == before, "nothing was written"
+            assert (await look(muster), count_written(muster)) == before, "nothing was written"
         return tuple(answers)
 
     of_kafka, of_muster = asyncio.run(ask_both())
@@ -132,6 +145,12 @@ async def look(guarded: Guarded) -> list[Any]:
         return await guarded.ask_all(connection, principal_rows.what_is_there())
     finally:
         await connection.end()
+
+
+def count_written(guarded: Guarded) -> int | None:
+    """How many records a Muster has written."""
+    server = guarded.server
+    return None if server.muster is None else server.count_records_written()
 
 
 def test_what_was_refused_has_written_nothing(sides: tuple[Guarded, Guarded]) -> None:

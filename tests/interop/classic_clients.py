@@ -63,6 +63,7 @@ _PYTHON = {
     "confluent-kafka": "confluent",
     "kafka-python": "kafka_python",
     "aiokafka": "aio_kafka",
+    "muster": "muster_sdk",
 }
 _GO = {"franz-go": "go", "sarama": "sarama"}
 
@@ -127,7 +128,8 @@ def start(
     """Starts a member that subscribes to the topic orders and commits after each poll.
 
     Of the strategies and the session a classic member says, of the assignor one of the consumer
-    protocol; where that is empty the server chooses.
+    protocol; where that is empty the server chooses. The client ``muster`` is the SDK: its server
+    is the gRPC listener, and it commits without reading.
 
     Raises MissingPrerequisite where what the client needs is not there.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from tests.interop.trust import (
     LISTENERS,
     MECHANISMS,
     PRINCIPAL_RULES,
+    SASL_SSL,
+    SSL,
     SUPER_USERS,
     Trust,
     password_of,
@@ -35,10 +38,19 @@ from tests.kafka.broker import HOST, KafkaBroker, Setting
 from tests.server import MusterServer
 from tests.support.tokens import AUDIENCE, ISSUER
 
+BY_KAFKA: Final = os.environ.get("SECURED_BY") == "kafka"
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _MODULES: Final = "org.apache.kafka.common.security"
 _SCRAM: Final = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
 _ITERATIONS: Final = 4_096
+_OF_GRPC: Final = {
+    "PLAINTEXT": {},
+    SSL: {"listener.name.grpc.ssl.client.auth": "required"},
+    SASL_SSL: {
+        "listener.name.grpc.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
+    },
+}
+"""PLAIN's users are those of the Kafka wire alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,8 @@ class SecuredServer:
     trust: Trust
     plain: str
     addresses: Mapping[str, str]
+    muster: MusterServer | None = None
+    """The process, where it is no Kafka."""
 
     def at(self, listener: str) -> Address:
         """One of ``LISTENERS``."""
@@ -56,6 +70,25 @@ class SecuredServer:
     @property
     def admin(self) -> Address:
         return Address(self.plain)
+
+    def count_records_written(self) -> int:
+        """All records of the log of groups and offsets since the start; of Muster alone."""
+        assert self.muster is not None
+        door = http.client.HTTPConnection(*self.muster.address("http"), timeout=WITHIN_S)
+        try:
+            door.request("GET", "/metrics")
+            lines = door.getresponse().read().decode().splitlines()
+        finally:
+            door.close()
+        name = "muster_log_records_written_total "
+        (found,) = (line.removeprefix(name) for line in lines if line.startswith(name))
+        return int(float(found))
+
+    @property
+    def grpc(self) -> Address:
+        """Of Muster alone."""
+        assert self.muster is not None
+        return Address(self.muster.grpc)
 
 
 @contextmanager
@@ -73,7 +106,7 @@ def run_secured(
     Each has more settings of its own.
     """
     shared = dict(settings or {})
-    if os.environ.get("SECURED_BY") == "kafka":
+    if BY_KAFKA:
         with run_secured_kafka(trust, users, shared | dict(kafkas or {})) as server:
             yield server
     else:
@@ -83,17 +116,35 @@ def run_secured(
 
 @contextmanager
 def run_secured_muster(
-    folder: Path, trust: Trust, users: Sequence[str], settings: Mapping[str, Setting]
+    folder: Path,
+    trust: Trust,
+    users: Sequence[str],
+    settings: Mapping[str, Setting] | None = None,
+    *,
+    grpc: str = SASL_SSL,
 ) -> Iterator[SecuredServer]:
-    """A Muster with the same listeners, mechanisms and users."""
+    """A Muster with the same listeners, mechanisms and users.
+
+    ``grpc`` is the protocol of its gRPC listener; that of SSL asks clients for certificates.
+    """
     protocols = {"PLAINTEXT": "PLAINTEXT", **LISTENERS}
     listen = ",".join(f"{name}:{protocol}://{HOST}:0" for name, protocol in protocols.items())
-    secured = compute_kafka_settings(trust, users) | dict(settings)
-    muster = MusterServer(folder / "data", f"--listen.kafka={listen}", settings=secured)
+    secured = compute_kafka_settings(trust, users) | dict(settings or {})
+    # Passwords are taken from a file alone.
+    file = folder / "server.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in secured.items()))
+    file.chmod(0o600)
+    muster = MusterServer(
+        folder / "data",
+        f"--config={file}",
+        f"--listen.kafka={listen}",
+        f"--listen.grpc={grpc}://{HOST}:0",
+        settings=_OF_GRPC[grpc],
+    )
     with muster:
-        addresses = {name: muster.endpoints[f"kafka.{name}"] for name in LISTENERS}
+        addresses = {name: muster.endpoints[name] for name in LISTENERS}
         create_users(muster.kafka, users)
-        yield SecuredServer(trust, muster.kafka, addresses)
+        yield SecuredServer(trust, muster.kafka, addresses, muster)
 
 
 @contextmanager

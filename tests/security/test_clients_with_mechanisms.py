@@ -25,15 +25,23 @@ from tests.interop.classic_clients import (
     wait_until_shared,
 )
 from tests.interop.confluent_client import produce
-from tests.interop.secured import SecuredServer, allow, create_topics, run_secured
+from tests.interop.python.muster_sdk import OFFSET
+from tests.interop.secured import (
+    BY_KAFKA,
+    SecuredServer,
+    allow,
+    create_topics,
+    run_secured,
+    run_secured_muster,
+)
 from tests.interop.security import OAUTHBEARER, PLAIN, SCRAM_256, SCRAM_512, Security
-from tests.interop.trust import MECHANISMS, MTLS, ROOT, SASL_SSL, Trust
+from tests.interop.trust import MECHANISMS, MTLS, ROOT, SASL_SSL, SSL, Trust
 from tests.support.waiting import wait_until
 
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER, SDK = "classic", "consumer", "muster"
 PARTITIONS: Final = 4
 NAMES: Final = {f"orders-{number}" for number in range(PARTITIONS)}
-EACH: Final = 3
+EACH: Final = OFFSET
 """Records of each partition."""
 CERTIFICATE: Final = "certificate"
 REFUSED_WITHIN_S: Final = 30.0
@@ -71,9 +79,10 @@ class Case:
         return trust.fail_to_log_in(self.mechanism, "alice")
 
     def start(self, secured: SecuredServer, name: str, security: Security) -> Member:
+        wire = secured.at(MTLS if self.mechanism == CERTIFICATE else SASL_SSL)
         return start(
             self.client,
-            secured.at(MTLS if self.mechanism == CERTIFICATE else SASL_SSL),
+            secured.grpc if self.client == SDK else wire,
             name,
             group=f"team-{self}",
             protocol=self.protocol,
@@ -86,15 +95,27 @@ def list_cases() -> list[Case]:
     if not ALL:
         return [
             Case("java", CONSUMER, SCRAM_512),
+            Case("java", CLASSIC, SCRAM_512),
             Case("confluent-kafka", CONSUMER, OAUTHBEARER),
+            Case("confluent-kafka", CLASSIC, OAUTHBEARER),
             Case("confluent-kafka", CLASSIC, CERTIFICATE),
-            Case("kafka-python", CLASSIC, SCRAM_256),
+            Case("kafka-python", CLASSIC, PLAIN),
         ]
-    return [
+    cases = [
         Case(client, protocol, mechanism)
         for protocol, clients in ((CLASSIC, STRATEGIES), (CONSUMER, ASSIGNORS))
         for client in clients
         for mechanism in (*MECHANISMS, CERTIFICATE)
+    ]
+    return cases if BY_KAFKA else [*cases, *list_cases_of_the_sdk()]
+
+
+def list_cases_of_the_sdk() -> list[Case]:
+    """A password is that of a SCRAM user, whatever its mechanism is."""
+    return [
+        Case(SDK, protocol, mechanism)
+        for protocol in (CLASSIC, CONSUMER)
+        for mechanism in (SCRAM_512, OAUTHBEARER, CERTIFICATE)
     ]
 
 
@@ -103,14 +124,13 @@ REFUSALS: Final = (
     [
         case
         for case in CASES
-        if (case.protocol == CLASSIC or case.client == "java")
+        if (case.protocol == CLASSIC or case.client in ("java", SDK))
         and (case.client, case.mechanism) != ("aiokafka", OAUTHBEARER)
     ]
     if ALL
     else [
         Case("java", CONSUMER, PLAIN),
         Case("confluent-kafka", CONSUMER, SCRAM_256),
-        Case("kafka-python", CLASSIC, PLAIN),
     ]
 )
 """Not aiokafka 0.14 with a token: it takes the server's reason for success, and asks on."""
@@ -122,6 +142,7 @@ SAID: Final = {
     "aiokafka": "SaslAuthenticationFailed",
     "franz-go": "SASL_AUTHENTICATION_FAILED|unexpected data in oauth response",
     "sarama": "SASL Authentication failed",
+    SDK: "AuthenticationFailed",
 }
 """What each client says of a wrong password or token."""
 SAID_OF_CERTIFICATES: Final = {
@@ -131,6 +152,7 @@ SAID_OF_CERTIFICATES: Final = {
     "aiokafka": "KafkaConnectionError",
     "franz-go": "remote error: tls",
     "sarama": "remote error: tls",
+    SDK: "client's certificate",
 }
 
 
@@ -139,12 +161,34 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]
     """A server with records, on which alice alone may read them."""
     folder = tmp_path_factory.mktemp("secured")
     with run_secured(folder, Trust(folder), USERS, SETTINGS) as server:
-        create_topics(server.plain, {"orders": PARTITIONS})
-        allow(server.plain, "alice", AclOperation.READ, ResourceType.TOPIC, "orders")
-        prefixed = ResourcePatternType.PREFIXED
-        allow(server.plain, "alice", AclOperation.READ, ResourceType.GROUP, "team-", prefixed)
-        produce(server.admin, range(EACH * PARTITIONS))
+        prepare(server)
         yield server
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
+    """One that asks clients of gRPC for their certificates."""
+    folder = tmp_path_factory.mktemp("certified")
+    with run_secured_muster(folder, Trust(folder), USERS, SETTINGS, grpc=SSL) as server:
+        prepare(server)
+        yield server
+
+
+def prepare(server: SecuredServer) -> None:
+    create_topics(server.plain, {"orders": PARTITIONS})
+    allow(server.plain, "alice", AclOperation.READ, ResourceType.TOPIC, "orders")
+    prefixed = ResourcePatternType.PREFIXED
+    allow(server.plain, "alice", AclOperation.READ, ResourceType.GROUP, "team-", prefixed)
+    produce(server.admin, range(EACH * PARTITIONS))
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, case: Case) -> SecuredServer:
+    """The one on which a client can show who it is."""
+    is_certified = case.client == SDK and case.mechanism == CERTIFICATE
+    found = request.getfixturevalue("certified" if is_certified else "secured")
+    assert isinstance(found, SecuredServer)
+    return found
 
 
 @pytest.fixture
@@ -158,17 +202,17 @@ def members() -> Iterator[list[Member]]:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_members_share_commit_and_leave(
-    secured: SecuredServer, members: list[Member], case: Case
+    server: SecuredServer, members: list[Member], case: Case
 ) -> None:
     """All of it is alice's right alone: it is she whom the server knows them for."""
-    security = case.log_in(secured.trust)
+    security = case.log_in(server.trust)
 
     def join(name: str) -> Member:
-        members.append(case.start(secured, name, security))
+        members.append(case.start(server, name, security))
         return members[-1]
 
     def is_committed() -> bool:
-        committed = fetch_committed(secured.admin, f"team-{case}", "orders", PARTITIONS)
+        committed = fetch_committed(server.admin, f"team-{case}", "orders", PARTITIONS)
         return committed == [EACH] * PARTITIONS
 
     one = join("one")
@@ -185,9 +229,9 @@ def test_members_share_commit_and_leave(
 
 @pytest.mark.parametrize("case", REFUSALS, ids=str)
 def test_who_is_not_known_is_told_so(
-    secured: SecuredServer, members: list[Member], case: Case
+    server: SecuredServer, members: list[Member], case: Case
 ) -> None:
-    member = case.start(secured, "wrong", case.fail(secured.trust))
+    member = case.start(server, "wrong", case.fail(server.trust))
     members.append(member)
     said = (SAID_OF_CERTIFICATES if case.mechanism == CERTIFICATE else SAID)[case.client]
     wait_until(lambda: re.search(said, complain(member)), member.describe, REFUSED_WITHIN_S)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 import grpc.aio
+import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -174,6 +175,23 @@ async def test_health_is_open_and_nothing_else(doors: Doors) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.ListTopics(admin_pb2.ListTopicsRequest(), timeout=30)
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_http_is_open_and_has_nothing_to_change(doors: Doors) -> None:
+    def read_log() -> list[str]:
+        lines = client.get("/metrics").text.splitlines()
+        return [line for line in lines if line.startswith("muster_log_records_written_total ")]
+
+    with httpx.Client(base_url=f"http://{doors.server.http}", trust_env=False) as client:
+        written = read_log()
+        for path in ("/livez", "/readyz", "/metrics", "/version"):
+            assert client.get(path).status_code == httpx.codes.OK
+            for method in ("POST", "PUT", "DELETE", "PATCH"):
+                refused = client.request(method, path, content=b"{}")
+                assert refused.status_code == httpx.codes.METHOD_NOT_ALLOWED
+        assert client.get("/groups").status_code == httpx.codes.NOT_FOUND
+        assert len(written) == 1
+        assert read_log() == written
 
 
 async def test_commands_act_as_their_user(doors: Doors) -> None:

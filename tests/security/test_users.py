@@ -21,7 +21,6 @@ from confluent_kafka.admin import (
 
 from cli.admin_client import connect
 from cli.errors import ExitCode
-from gateway.apis.api_registry import APIS
 from storage import side_pb2
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_reader import open_store_reader
@@ -200,7 +199,6 @@ def test_kafka_configs_sets_and_deletes_credentials(server: MusterServer) -> Non
 
 
 @pytest.mark.java
-@pytest.mark.skipif(48 not in {api.key for api in APIS}, reason="asks for client quotas first")
 def test_kafka_configs_describes_users(server: MusterServer) -> None:
     create(server, "alice")
     said = configs(server, "--describe", "--entity-name", "alice")

@@ -58,3 +58,8 @@ class Rights:
         return asked[2:] not in self.denied and not self.is_denied(asked)
 
     may_see = authorize
+
+    def may_see_some(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        return self.may_see(caller, operation, resource_type, "*")

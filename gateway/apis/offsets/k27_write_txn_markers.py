@@ -6,7 +6,7 @@ Needs CLUSTER_ACTION, or ALTER, on the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.api import Answer
@@ -128,9 +128,12 @@ class _ToResult:
         return _Result(self._place, ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_NOW else code)
 
 
-def _make(results: Sequence[_Result]) -> Steps[Any]:
-    """Build the response; producers and topics are in order of first occurrence."""
-    found: dict[int, dict[str, list[Any]]] = {}
+def _make(results: Sequence[_Result], producer_ids: Iterable[int] = ()) -> Steps[Any]:
+    """Build the response; producers and topics are in order of first occurrence.
+
+    ``producer_ids`` are in it also without a result.
+    """
+    found: dict[int, dict[str, list[Any]]] = {producer_id: {} for producer_id in producer_ids}
     for ((producer_id, topic, partition), error), is_slice_done in pace(results, SLICE):
         row = wire.WritableTxnMarkerPartitionResult(partition_index=partition, error_code=error)
         found.setdefault(producer_id, {}).setdefault(topic, []).append(row)
@@ -149,9 +152,10 @@ def _make(results: Sequence[_Result]) -> Steps[Any]:
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:
-    """Fail every partition."""
+    """Fail every partition; a marker without any is in the answer too, as in Kafka."""
     places = (place for marker in request.markers for place in _list_places(marker))
-    return run_at_once(_make([_Result(place, code) for place in places]))
+    producer_ids = (marker.producer_id for marker in request.markers)
+    return run_at_once(_make([_Result(place, code) for place in places], producer_ids))
 
 
 API = Api(

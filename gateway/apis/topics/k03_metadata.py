@@ -1,10 +1,9 @@
 """Metadata (3), versions 0 to 13: brokers, and topics by name, by id (from version 10) or all.
 
 If any topic has an id, topics without one are ignored, as in Kafka; Java sends "" as the name with
-each id. An unauthorized topic fails with TOPIC_AUTHORIZATION_FAILED by name and UNKNOWN_TOPIC_ID by
-id, and is left out of "all topics". Missing topics are created only with
-``auto.create.topics.enable``. The catalogue names the partition leaders. Needs DESCRIBE on each
-topic, and CREATE to create one.
+each id. An unauthorized topic fails with TOPIC_AUTHORIZATION_FAILED, by id without its name, and is
+left out of "all topics". Missing topics are created only with ``auto.create.topics.enable``. The
+catalogue names the partition leaders. Needs DESCRIBE on each topic, and CREATE to create one.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from gateway.long_answers import (
     pace,
     reply_in_slices,
 )
+from gateway.topic_requests import find_topic_by_id
 from gateway.topics.topic_catalogue import PartitionLeader
 from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.topics import CreateTopic
@@ -135,7 +135,7 @@ def _reply(context: RequestContext, request: Any, created: dict[str, Topic | Err
             if may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
         count = len(shown)
-        topics = (_describe(context, topic, with_operations) for topic in shown)
+        topics = (_describe_with(context, with_operations, topic) for topic in shown)
     else:
         rows = _compute_rows(request)
         count = len(rows)
@@ -170,45 +170,51 @@ def _find(
     image = context.node.coordinator.image
     topic_id = getattr(row, "topic_id", None)
     if topic_id or row.name is None:
-        topic = image.by_id.get(TopicId(topic_id or b""))
-        if topic is None or not _may_describe(context, topic.name):
+        ref = find_topic_by_id(context, image, topic_id, Operation.DESCRIBE)
+        if ref.topic is None:
             name = None if context.version >= FIRST_NULL_NAME_VERSION else ""
-            return _refuse(name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-        return _describe(context, topic, with_operations)
-    if not is_topic_name(row.name):
-        return _refuse(row.name, None, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not _may_describe(context, row.name):
+            return _refuse(name, topic_id, ref.error)
+        return _describe_with(context, with_operations, ref.topic)
+    if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, row.name):
         return _refuse(row.name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    operations = compute_authorized_operations(
+        context, ResourceType.TOPIC, row.name, with_operations
+    )
+    if not is_topic_name(row.name):
+        return _refuse(row.name, None, ErrorCode.INVALID_TOPIC_EXCEPTION, operations)
     found = image.by_name.get(row.name) or created.get(row.name)
     if isinstance(found, Topic):
-        return _describe(context, found, with_operations)
-    return _refuse(row.name, None, found or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _describe(context, found, operations)
+    return _refuse(row.name, None, found or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations)
 
 
-def _may_describe(context: RequestContext, name: str) -> bool:
-    return context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name)
-
-
-def _refuse(name: str | None, topic_id: bytes | None, code: ErrorCode) -> Any:
+def _refuse(
+    name: str | None, topic_id: bytes | None, code: ErrorCode, operations: int = NOT_REQUESTED
+) -> Any:
     return wire.MetadataResponseTopic(
         error_code=code,
         name=name,
         topic_id=topic_id,
         partitions=(),
-        topic_authorized_operations=NOT_REQUESTED,
+        topic_authorized_operations=operations,
     )
 
 
-def _describe(context: RequestContext, topic: Topic, with_operations: bool) -> Any:
+def _describe_with(context: RequestContext, with_operations: bool, topic: Topic) -> Any:
+    operations = compute_authorized_operations(
+        context, ResourceType.TOPIC, topic.name, with_operations
+    )
+    return _describe(context, topic, operations)
+
+
+def _describe(context: RequestContext, topic: Topic, operations: int) -> Any:
     return wire.MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=False,
         partitions=_partitions(context, topic),
-        topic_authorized_operations=compute_authorized_operations(
-            context, ResourceType.TOPIC, topic.name, with_operations
-        ),
+        topic_authorized_operations=operations,
     )
 
 

@@ -1,7 +1,8 @@
 """DeleteTopics (20), versions 1 to 6: deletes topics by name or, from version 6, by id.
 
-Needs DESCRIBE and DELETE on the topic; without DESCRIBE the response does not reveal the name of an
-id or the id of a name. The topic's committed offsets are deleted with it.
+Needs DESCRIBE and DELETE on the topic, or DELETE on the cluster, which stands for all topics;
+without DESCRIBE the response does not reveal the name of an id or the id of a name. The topic's
+committed offsets are deleted with it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gateway.topic_requests import (
     find_topic_by_name,
     is_allowed,
 )
-from model.acls import Operation, ResourceType
+from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.topics import DeleteTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName
@@ -55,9 +56,10 @@ def _delete_all(context: RequestContext, request: Any) -> Steps[None]:
         context.reply(wire.DeleteTopicsResponse(throttle_time=0, responses=results))
 
     gather = Gather[Any](context, reply)
+    may = _Rights(context)
     well, ill = yield from _split(context, request)
     twice = find_duplicates(well)
-    by_both = yield from _find_named_twice(context, well)
+    by_both = yield from _find_named_twice(context, may, well)
     mistakes = (
         (ill, "Specify either the topic's name or its id."),
         (twice, "Duplicate topic."),
@@ -73,10 +75,24 @@ def _delete_all(context: RequestContext, request: Any) -> Steps[None]:
         named = _find_named(context, wanted)
         topic_id = wanted.topic_id if named is None else named.topic_id
         if wanted not in twice and (topic_id is None or topic_id not in ids_of_both):
-            _delete(context, gather, wanted)
+            _delete(context, may, gather, wanted)
         if is_slice_done:
             yield
     gather.close()
+
+
+class _Rights:
+    """Which topics the caller of a request may see and delete."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self.all = may_see(context, Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def sees(self, name: str) -> bool:
+        return self.all or may_see(self._context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+    def delete(self, name: str) -> bool:
+        return self.all or is_allowed(self._context, Operation.DELETE, name)
 
 
 def _list_wanted(context: RequestContext, request: Any) -> Iterator[_Wanted]:
@@ -103,7 +119,9 @@ def _find_named(context: RequestContext, wanted: _Wanted) -> Topic | None:
     return context.node.topics.image.by_name.get(TopicName(wanted.name))
 
 
-def _find_named_twice(context: RequestContext, well: Sequence[_Wanted]) -> Steps[set[_Wanted]]:
+def _find_named_twice(
+    context: RequestContext, may: _Rights, well: Sequence[_Wanted]
+) -> Steps[set[_Wanted]]:
     """The topics that are listed both by name and by id, as pairs of both."""
     ids = set(map(_TOPIC_ID, well)) - {None}
     found: set[_Wanted] = set()
@@ -111,24 +129,20 @@ def _find_named_twice(context: RequestContext, well: Sequence[_Wanted]) -> Steps
         return found
     for wanted, is_slice_done in pace(well, SLICE):
         topic = _find_named(context, wanted)
-        if (
-            topic is not None
-            and topic.topic_id in ids
-            and may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        ):
+        if topic is not None and topic.topic_id in ids and may.sees(topic.name):
             found.add(_Wanted(topic.name, topic.topic_id))
         if is_slice_done:
             yield
     return found
 
 
-def _delete(context: RequestContext, gather: Gather[Any], wanted: _Wanted) -> None:
-    ref = _find(context, wanted)
+def _delete(context: RequestContext, may: _Rights, gather: Gather[Any], wanted: _Wanted) -> None:
+    ref = _find(context, may, wanted)
     if ref.topic is None:
         gather.add(_make_result(wanted, ref.error, _compute_message(ref.error)))
         return
     known = _Wanted(ref.topic.name, ref.topic.topic_id)
-    if not is_allowed(context, Operation.DELETE, ref.topic.name):
+    if not may.delete(ref.topic.name):
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         gather.add(_make_result(known, code, _compute_message(code)))
         return
@@ -137,11 +151,13 @@ def _delete(context: RequestContext, gather: Gather[Any], wanted: _Wanted) -> No
     gather.submit(command, partial(_compute_result, known))
 
 
-def _find(context: RequestContext, wanted: _Wanted) -> TopicRef:
+def _find(context: RequestContext, may: _Rights, wanted: _Wanted) -> TopicRef:
+    # No right is asked for a topic that whoever may delete all of them wants to delete.
+    operation = None if may.all else Operation.DESCRIBE
     image = context.node.topics.image
     if wanted.topic_id is not None:
-        return find_topic_by_id(context, image, wanted.topic_id, Operation.DESCRIBE)
-    return find_topic_by_name(context, image, wanted.name, Operation.DESCRIBE)
+        return find_topic_by_id(context, image, wanted.topic_id, operation)
+    return find_topic_by_name(context, image, wanted.name, operation)
 
 
 def _compute_message(code: ErrorCode) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.runtime.authorizer import AclAuthorizer
 from model.acls import (
     ANY_HOST,
     ANY_NAME,
@@ -20,6 +22,7 @@ from model.acls import (
     ResourceType,
     Rule,
 )
+from model.caller import Caller
 from security.acl_index import AclIndex, Cause, Request
 
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
@@ -218,3 +221,59 @@ def test_what_is_removed_was_never_there(changes: list[tuple[bool, Acl]], reques
     assert index.decide(request, allows_without_acl=True) == (
         anew.decide(request, allows_without_acl=True)
     )
+
+
+ALLOWED_N: Final = acl(ALICE, Operation.WRITE, "n-", kind=TOPIC, is_prefix=True)
+EVERYTHING: Final = acl(ALICE, Operation.ALL, ANY_NAME, kind=TOPIC)
+
+
+def deny(name: str, **more: Any) -> Acl:
+    return acl(ALICE, Operation.WRITE, name, kind=TOPIC, is_denied=True, **more)
+
+
+@pytest.mark.parametrize(
+    ("acls", "expected"),
+    [
+        ((), False),
+        ((ALLOWED_N,), True),
+        ((ALLOWED_N, deny("n-some", is_prefix=True)), True),
+        ((ALLOWED_N, deny("n-")), True),
+        ((ALLOWED_N, deny("n-", is_prefix=True)), False),
+        ((ALLOWED_N, deny("n", is_prefix=True)), False),
+        ((ALLOWED_N, deny(ANY_NAME)), False),
+        ((ALLOWED_N, deny(ANY_NAME, host="10.9.9.9")), True),
+        ((EVERYTHING,), True),
+        ((EVERYTHING, deny("t")), True),
+        ((EVERYTHING, deny(ANY_NAME)), False),
+        ((acl(ALICE, Operation.WRITE, "t", kind=TOPIC),), True),
+        ((acl(ALICE, Operation.WRITE, "t", kind=TOPIC), deny("t")), False),
+        ((acl(ALICE, Operation.READ, "t", kind=TOPIC),), False),
+        ((acl(ALICE, Operation.WRITE, "t"),), False),
+        ((acl(BOB, Operation.WRITE, "t", kind=TOPIC),), False),
+        ((acl(ANY_PRINCIPAL, Operation.WRITE, "t", kind=TOPIC),), True),
+        ((acl("Group:writers", Operation.WRITE, "t", kind=TOPIC),), True),
+        ((acl(ALICE, Operation.WRITE, "t", kind=TOPIC, host="10.9.9.9"),), False),
+    ],
+)
+def test_some_name_is_allowed_unless_all_are_denied(acls: tuple[Acl, ...], expected: bool) -> None:
+    request = Request(ALICE, HOST, Operation.WRITE, TOPIC, "hardcode", ("Group:writers",))
+    index = make_index(acls)
+    assert index.allows_some(request) == expected
+    assert index.allows_some(request, super_users=frozenset({ALICE}))
+    assert index.allows_some(request, allows_without_acl=True) == (
+        deny(ANY_NAME) not in acls and (expected or EVERYTHING not in acls)
+    )
+
+
+def test_an_authorizer_remembers_what_is_allowed_somewhere_until_the_acls_change() -> None:
+    authorizer = AclAuthorizer()
+    alice = Caller(ALICE, "app", f"/{HOST}")
+
+    def may() -> bool:
+        return authorizer.may_see_some(alice, Operation.WRITE, TOPIC)
+
+    assert [may(), may()] == [False, False]
+    authorizer.acls.add(ALLOWED_N)
+    assert [may(), may()] == [True, True]
+    authorizer.acls.discard(ALLOWED_N)
+    assert not may()

@@ -117,7 +117,7 @@ RIGHTS: Final[dict[str, Right]] = {
     ),
     "AdminService.SetTopicRacks": Right(Operation.ALTER, ResourceType.TOPIC, _TOPIC),
     "AdminService.DeleteTopic": Right(
-        Operation.DESCRIBE, ResourceType.TOPIC, _TOPIC, Without.IS_UNKNOWN
+        Operation.DELETE, ResourceType.CLUSTER, _TOPIC, Without.IS_UNKNOWN
     ),
     "BackupService.CreateBackup": Right(Operation.ALTER, ResourceType.CLUSTER, {}),
     "ClassicService.JoinGroup": Right(Operation.READ, ResourceType.GROUP, _GROUP, Without.ANSWERS),
@@ -163,7 +163,7 @@ def test_every_row_is_in_the_documentation() -> None:
 
 
 async def call(
-    stand: Stand, name: str, fields: dict[str, Any]
+    stand: Stand, name: str, fields: dict[str, Any], metadata: tuple[tuple[str, str], ...] = ()
 ) -> tuple[grpc.StatusCode | None, Any]:
     """The status of a refusal, and the answer if there is one."""
     method = METHODS[name]
@@ -175,7 +175,7 @@ async def call(
         response_deserializer=GetMessageClass(method.output_type).FromString,
     )
     try:
-        return None, await ask(GetMessageClass(method.input_type)(**fields))
+        return None, await ask(GetMessageClass(method.input_type)(**fields), metadata=metadata)
     except grpc.aio.AioRpcError as refused:
         return refused.code(), None
 

@@ -417,6 +417,16 @@ async def test_describing_is_not_deleting(tmp_path: Path) -> None:
         assert not rig.runtime.image.by_name
 
 
+async def test_who_may_delete_on_the_cluster_may_delete_all_topics(tmp_path: Path) -> None:
+    async with run_topics(tmp_path, TopicRights((Operation.DELETE, ResourceType.CLUSTER))) as rig:
+        for version, by_id in ((6, True), (5, False)):
+            answer = await delete(rig, version, by_id, await rig.create_topic("closed"))
+            assert [row["error_code"] for row in answer["responses"]] == [0]
+        answer = await rig.ask("delete_topics", 5, topic_names=["closed"], timeout=1_000)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert [row["error_code"] for row in answer["responses"]] == [unknown]
+
+
 async def test_creating_needs_the_cluster_or_the_topic(tmp_path: Path) -> None:
     rights = TopicRights()
     async with run_topics(tmp_path, rights) as rig:
@@ -438,7 +448,8 @@ async def test_a_producer_id_needs_a_right_to_write(tmp_path: Path) -> None:
         assert answer["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         answer = await rig.ask("init_producer_id", 2, **fields | {"transactional_id": "t"})
         assert answer["error_code"] == 53
-        await rig.create_topic("open")
+    allowed = TopicRights((Operation.WRITE, ResourceType.TOPIC))
+    async with run_topics(tmp_path / "allowed", allowed) as rig:
         assert (await rig.ask("init_producer_id", 2, **fields))["error_code"] == 0
 
 

@@ -147,8 +147,26 @@ async def test_metadata_hides_topics() -> None:
         ]
         by_id = topic(name=None, topic_id=topic_id_of("t"))
         [row] = (await client.ask(METADATA, 12, topics=(by_id,))).topics
-        assert (row.error_code, row.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+        assert (row.error_code, row.name) == (NO_TOPIC, None)
         assert (await client.ask(METADATA, 12, topics=None)).topics == ()
+
+
+async def test_metadata_of_a_missing_topic_has_the_rights_on_its_name() -> None:
+    rights = Rights((Operation.DESCRIBE, ResourceType.TOPIC, "no name"))
+    async with run_rig(authorizer=rights) as rig, await rig.connect() as client:
+        topic = request_schema(METADATA, 12).MetadataRequestTopic
+        names = ("absent", "no name", "nor this")
+        topics = tuple(topic(name=name, topic_id=None) for name in names)
+        answer = await client.ask(
+            METADATA, 12, topics=topics, include_topic_authorized_operations=True
+        )
+        every_right, unknown = 0b110111111000, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        shown = [(row.error_code, row.topic_authorized_operations) for row in answer.topics]
+        assert shown == [
+            (unknown, every_right),
+            (NO_TOPIC, -(2**31)),
+            (ErrorCode.INVALID_TOPIC_EXCEPTION, every_right),
+        ]
 
 
 async def test_configs_need_describe_configs() -> None:

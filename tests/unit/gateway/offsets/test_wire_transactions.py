@@ -211,6 +211,15 @@ async def test_rights_of_transactions() -> None:
         assert await commit(client, 5, topic="u") == [29] * 3
         place = partition_of(rig)
         assert await write_markers(client, (place,)) == [(PRODUCER, OFFSETS, place, 31)]
+        marker = request_schema(MARKERS, 2).WritableTxnMarker(
+            producer_id=PRODUCER,
+            producer_epoch=2,
+            transaction_result=True,
+            topics=(),
+            coordinator_epoch=1,
+        )
+        [refused] = (await client.ask(MARKERS, 2, markers=(marker,))).markers
+        assert (refused.producer_id, refused.topics) == (PRODUCER, ())
         rights.denied.discard((Operation.ALTER, ResourceType.CLUSTER, "kafka-cluster"))
         assert await write_markers(client, (place,)) == [(PRODUCER, OFFSETS, place, 0)]
 

@@ -380,6 +380,7 @@ async def test_what_may_not_be_seen_or_done_is_not() -> None:
     rights = Rights(
         (Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME),
         (Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME),
+        (Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME),
         (Operation.DESCRIBE, ResourceType.GROUP, "secret"),
         (Operation.DESCRIBE, ResourceType.TOPIC, "hidden"),
         (Operation.CREATE, ResourceType.TOPIC, "forbidden"),
@@ -444,7 +445,7 @@ async def test_a_topic_of_a_classic_group_is_for_those_who_may_see_it() -> None:
 
 
 async def test_a_repeated_deletion_is_answered_to_who_may_delete() -> None:
-    rights = Rights()
+    rights = Rights((Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME))
     async with running_stand(authorizer=rights) as guarded:
         stub = guarded.admin_stub()
         request = admin_pb2.DeleteTopicRequest(topic_name="orders", request_id="r")
