@@ -69,13 +69,15 @@ class AclIndex:
     ``version`` rises with each change, so that what was decided before can be told.
     """
 
-    __slots__ = ("_by_principal", "_count", "_lengths", "_patterns", "version")
+    __slots__ = ("_by_principal", "_count", "_lengths", "_of_length", "_patterns", "version")
 
     def __init__(self) -> None:
         self._by_principal: dict[tuple[ResourcePattern, str], list[Acl]] = {}
         self._patterns: Counter[ResourcePattern] = Counter()
         self._lengths: dict[ResourceType, list[int]] = {}
-        """The lengths of prefixed patterns, sorted."""
+        """The lengths that prefixed patterns have, each once, sorted."""
+        self._of_length: Counter[tuple[ResourceType, int]] = Counter()
+        """How many prefixed patterns have a length."""
         self._count = 0
         self.version = 0
 
@@ -98,8 +100,7 @@ class AclIndex:
         # By text, so that the same ACLs always name the same one as the decider.
         insort(acls, acl, key=_compute_order)
         if pattern.pattern_type is PatternType.PREFIXED and not self._patterns[pattern]:
-            lengths = self._lengths.setdefault(pattern.resource_type, [])
-            insort(lengths, len(pattern.name))
+            self._add_length(pattern)
         self._patterns[pattern] += 1
         self._count += 1
         self.version += 1
@@ -117,10 +118,23 @@ class AclIndex:
         if not self._patterns[pattern]:
             del self._patterns[pattern]
             if pattern.pattern_type is PatternType.PREFIXED:
-                lengths = self._lengths[pattern.resource_type]
-                del lengths[bisect_left(lengths, len(pattern.name))]
+                self._discard_length(pattern)
         self._count -= 1
         self.version += 1
+
+    def _add_length(self, pattern: ResourcePattern) -> None:
+        length = len(pattern.name)
+        if not self._of_length[pattern.resource_type, length]:
+            insort(self._lengths.setdefault(pattern.resource_type, []), length)
+        self._of_length[pattern.resource_type, length] += 1
+
+    def _discard_length(self, pattern: ResourcePattern) -> None:
+        length = len(pattern.name)
+        self._of_length[pattern.resource_type, length] -= 1
+        if not self._of_length[pattern.resource_type, length]:
+            del self._of_length[pattern.resource_type, length]
+            lengths = self._lengths[pattern.resource_type]
+            del lengths[bisect_left(lengths, length)]
 
     def find_patterns(self, resource_type: ResourceType, name: str) -> Iterator[ResourcePattern]:
         """The patterns with ACLs that this resource matches."""
@@ -131,15 +145,12 @@ class AclIndex:
             everything = ResourcePattern(resource_type, ANY_NAME)
             if everything in self._patterns:
                 yield everything
-        seen = -1
         for length in self._lengths.get(resource_type, ()):
             if length > len(name):
                 break
-            if length != seen:
-                seen = length
-                prefix = ResourcePattern(resource_type, name[:length], PatternType.PREFIXED)
-                if prefix in self._patterns:
-                    yield prefix
+            prefix = ResourcePattern(resource_type, name[:length], PatternType.PREFIXED)
+            if prefix in self._patterns:
+                yield prefix
 
     def decide(
         self,

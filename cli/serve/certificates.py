@@ -2,7 +2,7 @@
 
 A look at the files' times, sizes and inodes every two seconds, on a thread; on SIGHUP they are read
 whatever these say. New handshakes use the new keys, and no connection ends. A file that cannot be
-used is told once, and the old keys stay.
+used is told once, and the old keys stay until it changes again, be it its owner or mode.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from security.tls.tls_settings import TlsFault, TlsSettings
 log = structlog.get_logger("muster.serve")
 
 _LOOK_S: Final = 2.0
-Signature = tuple[tuple[int, int, int] | None, ...]
+Signature = tuple[tuple[int, int, int, int] | None, ...]
 
 
 @dataclass(slots=True)
@@ -94,6 +94,9 @@ class Certificates:
         except TlsFault as fault:
             log.warning("certificate_refused", listener=listener, cause=str(fault))
             return
+        except Exception as error:  # noqa: BLE001 - no file may end the look at later ones
+            log.warning("certificate_refused", listener=listener, cause=type(error).__name__)
+            return
         kept.contexts.replace(loaded)
         log.info("certificate_replaced", listener=listener, not_after_s=int(loaded.not_after_s))
 
@@ -110,9 +113,10 @@ def read_signature(settings: TlsSettings) -> Signature:
     return tuple(_read_one(path) for path in settings.files)
 
 
-def _read_one(path: str) -> tuple[int, int, int] | None:
+def _read_one(path: str) -> tuple[int, int, int, int] | None:
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    # The last one tells of another owner or mode, which may be what makes it readable.
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns

@@ -41,7 +41,7 @@ class JwksKeys:
         self._backoff_s = backoff_ms / 1_000
         self._backoff_max_s = max(backoff_ms, backoff_max_ms) / 1_000
         self._keys = NO_KEYS
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: tuple[int, ...] | None = None
         self._read_at = 0.0
         self._failures = 0
         self._reading: asyncio.Task[None] | None = None
@@ -171,13 +171,13 @@ def _fetch(url: str) -> bytes:
     return bytes(content)
 
 
-def _find_stamp(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is written again."""
+def _find_stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is written again, or gets another owner or mode."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 async def _call_on_thread(call: Callable[[], KeySet]) -> KeySet:

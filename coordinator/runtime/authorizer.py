@@ -11,6 +11,8 @@ from security.acl_index import AclIndex, Decision, Request
 
 REMEMBERED_MAX: Final = 100_000
 """Decisions that are kept until the ACLs change; with more, all are forgotten."""
+REMEMBERED_NAME_MAX: Final = 256
+"""Of longer names none is kept: a client may choose 32,767 bytes, and ever new ones."""
 
 
 _NOBODYS_NAME: Final = "hardcode"
@@ -110,7 +112,6 @@ class AclAuthorizer:
     def may_see(
         self, caller: Caller, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        decided = self._find_decided()
         request = Request(
             caller.principal,
             caller.client_host,
@@ -119,6 +120,9 @@ class AclAuthorizer:
             resource_name,
             caller.groups,
         )
+        if len(resource_name) > REMEMBERED_NAME_MAX:
+            return self.decide(request).is_allowed
+        decided = self._find_decided()
         known = decided.get(request)
         if known is None:
             known = decided[request] = self.decide(request).is_allowed

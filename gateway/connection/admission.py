@@ -8,20 +8,20 @@ one place.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from gateway.connected import Connected
 from gateway.settings import INT_MAX, GatewaySettings
-from gateway.wire_clock import Clock
+from gateway.wire_clock import Clock, Timer
 from gateway.wire_listener import WireListener
 from security.quotas.addresses import ClientAddress, find_address, parse_address
 from security.quotas.client_quotas import ClientQuotas
 from security.quotas.usage import Usage
 
 WAITING_MAX: Final = 1_000
-"""Connections that wait; each has a descriptor, and nothing of it is read."""
+"""Connections of a listener that wait; each has a descriptor, and nothing of it is read."""
 WAITING_OF_ONE_MAX: Final = 50
 """Of one address."""
 _SHORTEST_WAIT_S: Final = 0.005
@@ -34,6 +34,7 @@ class _Place(NamedTuple):
     """What a connection counts for."""
 
     key: str
+    """Its address, or that of its network."""
     listener: WireListener
 
 
@@ -50,9 +51,10 @@ class Admission:
         self._usages: dict[WireListener, Usage] = {}
         self._places: dict[Connected, _Place] = {}
         self._counts: dict[str | WireListener, int] = {}
-        self._waiting: OrderedDict[str, deque[Connected]] = OrderedDict()
-        self._count_waiting = 0
-        self._is_coming = False
+        self._waiting: OrderedDict[_Place, deque[Connected]] = OrderedDict()
+        self._waiting_of: Counter[WireListener] = Counter()
+        self._coming: Timer | None = None
+        self._coming_at = 0.0
 
     def admit(self, connection: Connected, host: str, listener: WireListener) -> Refusal | None:
         """Take a new connection in, at once or later; or say why it must be closed."""
@@ -70,14 +72,15 @@ class Admission:
         used = self._quotas.find_connection_rate(host, now)
         if used is not None and used[0].compute_over_s(now, 1 / used[1]):
             return "too-fast-of-one-address", f"connection_creation_rate={used[1]:g} is reached"
-        if self._compute_wait_s(listener, now) or self._waiting:
-            if not self._wait(connection, key):
+        place = _Place(key, listener)
+        if self._compute_wait_s(listener, now) or self._is_behind_others(listener):
+            if not self._wait(connection, place):
                 return "too-fast", "max.connection.creation.rate is reached, and too many wait"
         else:
             self._note(listener, now)
         if used is not None:
             used[0].record(now, 1 / used[1])
-        self._places[connection] = _Place(key, listener)
+        self._places[connection] = place
         self._count(1, key, listener)
         return None
 
@@ -93,12 +96,10 @@ class Admission:
         if place is None:
             return
         self._count(-1, *place)
-        waiting = self._waiting.get(place.key)
+        waiting = self._waiting.get(place)
         if waiting is not None and connection in waiting:
             waiting.remove(connection)
-            self._count_waiting -= 1
-            if not waiting:
-                del self._waiting[place.key]
+            self._note_end_of_wait(place)
 
     def _find_limit(self, address: ClientAddress) -> tuple[str, int]:
         most = self._overrides.get(address.text)
@@ -130,43 +131,51 @@ class Admission:
         if most is not None:
             yield self._usages.setdefault(listener, self._quotas.make_usage()), most
 
-    def _wait(self, connection: Connected, key: str) -> bool:
-        waiting = self._waiting.get(key, ())
-        if self._count_waiting >= WAITING_MAX or len(waiting) >= WAITING_OF_ONE_MAX:
+    def _is_behind_others(self, listener: WireListener) -> bool:
+        """Whether connections wait whose limits this one shares."""
+        return bool(self._waiting if self._rate_max < INT_MAX else self._waiting_of[listener])
+
+    def _wait(self, connection: Connected, place: _Place) -> bool:
+        waiting = self._waiting.get(place, ())
+        if self._waiting_of[place.listener] >= WAITING_MAX or len(waiting) >= WAITING_OF_ONE_MAX:
             return False
-        self._waiting.setdefault(key, deque()).append(connection)
-        self._count_waiting += 1
+        self._waiting.setdefault(place, deque()).append(connection)
+        self._waiting_of[place.listener] += 1
         connection.hold_back()
         self._call(_SHORTEST_WAIT_S)
         return True
 
+    def _note_end_of_wait(self, place: _Place) -> None:
+        self._waiting_of[place.listener] -= 1
+        if not self._waiting[place]:
+            del self._waiting[place]
+
     def _call(self, wait_s: float) -> None:
-        if not self._is_coming:
-            self._is_coming = True
-            self._clock.call_later(max(wait_s, _SHORTEST_WAIT_S), self._let_in)
+        """Let in those whose turn it is in so many seconds, unless that happens earlier."""
+        wait_s = max(wait_s, _SHORTEST_WAIT_S)
+        at = self._clock.time() + wait_s
+        if self._coming is not None:
+            if self._coming_at <= at:
+                return
+            self._coming.cancel()
+        self._coming, self._coming_at = self._clock.call_later(wait_s, self._let_in), at
 
     def _let_in(self) -> None:
         """Let in those whose turn it is, one of each address after another."""
-        self._is_coming = False
+        self._coming = None
         now = self._clock.time()
-        shortest_s = 0.0
-        for _ in range(self._count_waiting):
-            key, waiting = next(iter(self._waiting.items()))
-            self._waiting.move_to_end(key)
-            connection = waiting[0]
-            listener = self._places[connection].listener
-            wait_s = self._compute_wait_s(listener, now)
-            if wait_s:
-                shortest_s = min(shortest_s or wait_s, wait_s)
+        for _ in range(self._waiting_of.total()):
+            place, waiting = next(iter(self._waiting.items()))
+            self._waiting.move_to_end(place)
+            if self._compute_wait_s(place.listener, now):
                 continue
-            waiting.popleft()
-            self._count_waiting -= 1
-            if not waiting:
-                del self._waiting[key]
-            self._note(listener, now)
+            connection = waiting.popleft()
+            self._note_end_of_wait(place)
+            self._note(place.listener, now)
             connection.let_in()
         if self._waiting:
-            self._call(shortest_s)
+            waited_for = (listener for listener, count in self._waiting_of.items() if count)
+            self._call(min(self._compute_wait_s(each, now) for each in waited_for))
 
 
 def parse_overrides(text: str) -> dict[str, int]:

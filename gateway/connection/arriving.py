@@ -57,7 +57,12 @@ class Arriving:
         if not self._chunks:
             self.keep(data, 0, now, waits=True)
             return
-        self._chunks.append(data)
+        last = self._chunks[-1]
+        if len(data) < FEW_BYTES and len(last) < FEW_BYTES:
+            # Each piece of a byte would take forty.
+            self._chunks[-1] = last + data
+        else:
+            self._chunks.append(data)
         self.have += len(data)
         self._held.requests += len(data)
 

@@ -172,6 +172,16 @@ class MeteredConnection(Connection):
             body = set_throttle_ms(context.api.key, context.version, body, throttle_ms)
         super().deliver(context, body)
 
+    def close(self) -> None:
+        """See ``Connection``; the response of the request that ends it goes first."""
+        early, self._early = self._early, None
+        if early:
+            responses = tuple(early)
+            early.clear()
+            for context, body in responses:
+                self.deliver(context, body)
+        super().close()
+
     # ------------------------------------------------------------------------------- muting
 
     def _throttle(self, seconds: float) -> None:
@@ -219,7 +229,22 @@ class MeteredConnection(Connection):
 
 
 class MeteredSaslConnection(MeteredConnection, SaslConnection):
-    """The same on a listener whose clients authenticate by SASL."""
+    """The same on a listener whose clients authenticate by SASL.
+
+    Before that nothing counts, as in Kafka: a client id alone shows nobody, and nobody's quota is
+    not that of all who are about to authenticate.
+    """
+
+    def _handle(
+        self, route: Route, correlation: bytes, request: Any, raw: bytes, *, is_long: bool = False
+    ) -> None:
+        handle = super()._handle if self._exchange.is_done else partial(Connection._handle, self)
+        handle(route, correlation, request, raw, is_long=is_long)
+
+    def note_slice(self, seconds: float) -> None:
+        """See ``MeteredConnection``."""
+        if self._exchange.is_done:
+            super().note_slice(seconds)
 
 
 _METERED: Final[Mapping[type[Connection], type[MeteredConnection]]] = {

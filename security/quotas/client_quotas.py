@@ -183,6 +183,7 @@ class ClientQuotas:
         if usage is None:
             self._forget(now)
             usage = self._known[named] = self.make_usage()
+        usage.change_limit(now, limit.value)
         self._kept[named] = usage, now
         self._kept.move_to_end(named)
         return usage, limit.value

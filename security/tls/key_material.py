@@ -67,13 +67,22 @@ def read_key_material(settings: TlsSettings) -> KeyMaterial:
         raise TlsFault(f"{place} has no certificate in PEM (BEGIN CERTIFICATE)")
     key = _load_key(place, *keys[0], settings.key_password)
     chain = "".join(_wrap(*block) for block in certificates).encode()
-    leaf = _load_certificates(place, chain)[0]
-    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if leaf.public_key().public_bytes(*form) != key.public_key().public_bytes(*form):
-        raise TlsFault(f"{place}: the first certificate is not that of the private key")
+    not_after_s = _check_leaf(place, _load_certificates(place, chain)[0], key)
     plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    not_after_s = leaf.not_valid_after_utc.timestamp()
     return KeyMaterial(Secret(plain.decode()), chain, _read_trusted(settings), not_after_s)
+
+
+def _check_leaf(place: str, leaf: x509.Certificate, key: PrivateKeyTypes) -> float:
+    """Check that the certificate is that of the key; return when it expires."""
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    try:
+        # Read as late as here, whatever is in the certificate.
+        public, not_after_s = leaf.public_key(), leaf.not_valid_after_utc.timestamp()
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise TlsFault(f"{place} has a certificate that cannot be used: {error}") from None
+    if public.public_bytes(*form) != key.public_key().public_bytes(*form):
+        raise TlsFault(f"{place}: the first certificate is not that of the private key")
+    return not_after_s
 
 
 def _read_trusted(settings: TlsSettings) -> bytes | None:

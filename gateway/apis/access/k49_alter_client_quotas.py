@@ -23,7 +23,7 @@ from model.commands.quotas import (
     CHANGES_PER_ALTERATION_MAX,
     AlterQuotas,
 )
-from model.errors import ErrorCode, GroupError, InvalidRequest
+from model.errors import ClusterAuthorizationFailed, ErrorCode, GroupError, InvalidRequest
 from model.quotas import QuotaAlteration, QuotaChange
 from model.responses.quotas import AlterQuotasResponse
 
@@ -41,10 +41,20 @@ _Entity: TypeAlias = frozenset[tuple[str, str | None]]
 def handle(context: RequestContext, request: Any) -> None:
     """Alter the quotas; each entity has its own result."""
     if not context.authorized(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        context.reply(failed(context, request, code, "Cluster authorization failed."))
+        refusal = ClusterAuthorizationFailed("Cluster authorization failed.")
+        reply_in_slices(context, _refuse(context, request, refusal))
         return
     handle_in_slices(context, _alter(context, request))
+
+
+def _refuse(context: RequestContext, request: Any, error: GroupError) -> Steps[Any]:
+    """In slices: whoever may do nothing here may send many entities too."""
+    errors: dict[_Entity, GroupError | None] = {}
+    for entry, is_slice_done in pace(request.entries, _SLICE):
+        errors[frozenset(_decode(entry).entity)] = error
+        if is_slice_done:
+            yield
+    return (yield from _make_all(context, errors))
 
 
 def _alter(context: RequestContext, request: Any) -> Steps[None]:

@@ -94,7 +94,8 @@ class SaslGateway(Gateway):
         mechanisms: dict[str, Mechanism] | None = None,
         **changes: Any,
     ) -> None:
-        passed_on = {key: changes.pop(key) for key in ("apis", "authorizer") if key in changes}
+        names = ("apis", "authorizer", "quotas")
+        passed_on = {name: changes.pop(name) for name in names if name in changes}
         super().__init__(settings, **passed_on)
         self.told = Told()
         self.shared.audit = self.told

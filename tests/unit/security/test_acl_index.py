@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import pytest
 from hypothesis import given
@@ -277,3 +277,27 @@ def test_an_authorizer_remembers_what_is_allowed_somewhere_until_the_acls_change
     assert [may(), may()] == [True, True]
     authorizer.acls.discard(ALLOWED_N)
     assert not may()
+
+
+def test_prefixes_of_one_length_cost_one_look() -> None:
+    """A request looks once at each length, however many prefixes have it."""
+    index = make_index(
+        acl(ALICE, Operation.READ, f"team-{number:03}-", is_prefix=True) for number in range(500)
+    )
+    looked_at = _CountingName("team-007-orders")
+    assert [each.name for each in index.find_patterns(GROUP, looked_at)] == ["team-007-"]
+    assert looked_at.slices == 1
+    for number in range(500):
+        index.discard(acl(ALICE, Operation.READ, f"team-{number:03}-", is_prefix=True))
+    assert list(index.find_patterns(GROUP, looked_at)) == []
+    assert looked_at.slices == 1
+
+
+class _CountingName(str):
+    """A name that counts how often a part of it is taken."""
+
+    slices = 0
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        self.slices += 1
+        return super().__getitem__(key)

@@ -176,3 +176,19 @@ def test_what_does_not_answer_is_said(tmp_path: Path) -> None:
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="file:/PATH"):
         make(url)
+
+
+async def test_a_file_that_is_written_again_within_one_tick_is_read(
+    often: None, tmp_path: Path
+) -> None:
+    """Its time says nothing then: it was read half, and the rest came before the clock went on."""
+    file = tmp_path / "jwks.json"
+    file.write_bytes(ONE)
+    written = file.stat()
+    keys = make(f"file:{file}")
+    await keys.start()
+    assert keys.keys.find("k2") is None
+    file.write_bytes(TWO)
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
+    await until(lambda: keys.keys.find("k2") is not None)
+    keys.stop()

@@ -9,10 +9,11 @@ import pytest
 from coordinator.runtime.authorizer import AclAuthorizer
 from gateway.codec.kio_schema import request_schema
 from model.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
-from model.caller import ANONYMOUS, INTERNAL
+from model.caller import ANONYMOUS, INTERNAL, Caller
 from model.commands.access import CreateAcls
 from model.errors import ErrorCode
 from security.quotas.client_quotas import ClientQuotas
+from tests.support.gateway.wire_door import Gateway
 from tests.support.gateway.wire_rig import Rig, run_rig
 from tests.support.gateway.wire_steps import HEARTBEAT, UNPARKED
 from tests.support.wire.connection import Connection
@@ -158,6 +159,31 @@ async def test_quotas_need_rights_on_the_cluster() -> None:
         assert [row[0] for row in await alter(client, (who, {"request_rate": 1.0}))] == [code]
         await allow(rig, Operation.ALTER_CONFIGS)
         assert await alter(client, (who, {"request_rate": 1.0})) == [OK]
+
+
+def test_who_may_alter_nothing_is_refused_in_slices() -> None:
+    """However many entities the request names."""
+    entities, per_slice = 2_000, 100
+    gateway = Gateway(authorizer=AclAuthorizer())
+    door = gateway.connect()
+    wire = request_schema(ALTER, 1)
+    entries = tuple(
+        wire.EntryData(
+            entity=(wire.EntityData(entity_type="user", entity_name=f"u{number}"),), ops=()
+        )
+        for number in range(entities)
+    )
+    request = wire.AlterClientQuotasRequest(entries=entries, validate_only=False)
+    caller = Caller(ANONYMOUS, "c", "/127.0.0.1")
+    context = door.connection.reopen(b"\0\x31\0\x01", b"\0\0\0\x07", caller, b"")
+    context.api.handler(context, request)
+    turns = 0
+    while gateway.clock.turn():
+        turns += 1
+    assert turns >= entities / per_slice
+    [(_, answer)] = door.answers(ALTER, 1)
+    codes = {row.error_code for row in answer.entries}
+    assert (len(answer.entries), codes) == (entities, {ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 
 
 async def allow(rig: Rig, operation: Operation) -> None:

@@ -128,3 +128,29 @@ def test_a_listener_has_its_own_limits() -> None:
     assert [serves(door) for door in doors] == [True] * 10 + [False] * 2
     gateway.clock.advance(5)
     assert [len(door.frames()) for door in doors[10:]] == [1, 1]
+
+
+def test_a_listener_without_a_limit_does_not_wait_for_one_that_has_one() -> None:
+    """Else who floods the listener of the outside keeps the machines of the inside out."""
+    gateway = make_gateway()
+    outside = replace(PLAIN, max_connection_creation_rate=1)
+    inside = replace(PLAIN)
+    flood = [
+        gateway.connect(outside, host=f"10.0.{number}.{address}")
+        for address in range(20)
+        for number in range(WAITING_OF_ONE_MAX + 1)
+    ]
+    assert not flood[-1].transport.is_open
+    assert serves(gateway.connect(inside, host="10.1.0.1"))
+    assert serves(gateway.connect(inside, host="10.0.0.1"))
+
+
+def test_two_listeners_with_limits_do_not_wait_for_each_other() -> None:
+    gateway = make_gateway()
+    outside = replace(PLAIN, max_connection_creation_rate=1)
+    inside = replace(PLAIN, max_connection_creation_rate=10)
+    for number in range(WAITING_OF_ONE_MAX):
+        gateway.connect(outside, host=f"10.0.0.{number}")
+    doors = [gateway.connect(inside, host="10.0.0.1") for _ in range(110)]
+    gateway.clock.advance(1.2)
+    assert [serves(door) for door in doors] == [True] * 110

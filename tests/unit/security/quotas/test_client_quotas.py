@@ -129,3 +129,11 @@ def test_a_name_of_32_kb_is_not_kept() -> None:
     use_up(quotas, caller(client_id=name))
     assert quotas.find_meter(caller(client_id=name + "d"), NOW).note(Work.REQUEST, NOW) == 0.0
     assert all(len(who.client_id or "") < 200 for _, who in quotas._kept)
+
+
+def test_a_corrected_quota_frees_whoever_was_given_too_little() -> None:
+    quotas = ClientQuotas()
+    quotas.index.put(QuotaEntity("a"), {"request_rate": 0.001})
+    assert quotas.find_meter(caller(), NOW).note(Work.REQUEST, NOW) > 0.0
+    quotas.index.put(QuotaEntity("a"), {"request_rate": 100.0})
+    assert quotas.find_meter(caller(), NOW).note(Work.REQUEST, NOW) == 0.0

@@ -53,3 +53,32 @@ def test_no_debt_lasts_for_longer_than_another_burst() -> None:
     for _ in range(1_000):
         usage.record(1_000.0, 1.0)
     assert usage.compute_over_s(1_000.0) <= BURST_S + 1.0
+
+
+def test_one_use_that_is_more_than_a_burst_may_be_made_after_long_enough() -> None:
+    """A rate of one in twenty seconds: who asks first would else wait for ever."""
+    usage = Usage(BURST_S)
+    assert usage.compute_over_s(1_000.0, 20.0) == 0.0
+    usage.record(1_000.0, 20.0)
+    assert usage.compute_over_s(1_005.0, 20.0) == pytest.approx(15.0)
+    assert usage.compute_over_s(1_020.0, 20.0) == 0.0
+
+
+@pytest.mark.parametrize("former", [5e-324, 1e-9, 0.001])
+def test_who_was_given_too_little_by_mistake_is_free_once_it_is_corrected(former: float) -> None:
+    usage = Usage(BURST_S)
+    usage.change_limit(1_000.0, former)
+    usage.record(1_000.0, 1 / former)
+    assert usage.compute_over_s(1_000.0) > BURST_S
+    usage.change_limit(1_001.0, 10.0)
+    assert usage.compute_over_s(1_001.0) == 0.0
+
+
+def test_who_is_given_less_has_used_more_of_it() -> None:
+    usage = Usage(BURST_S)
+    usage.change_limit(1_000.0, 10.0)
+    usage.record(1_000.0, 9.0)
+    usage.change_limit(1_000.0, 5.0)
+    assert usage.compute_over_s(1_000.0) == pytest.approx(8.0)
+    usage.change_limit(1_000.0, 0.001)
+    assert usage.compute_over_s(1_000.0) <= BURST_S

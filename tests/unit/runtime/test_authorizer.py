@@ -1,0 +1,47 @@
+"""What an authorizer keeps of what it was asked."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+from coordinator.runtime.authorizer import REMEMBERED_NAME_MAX, AclAuthorizer
+from model.acls import (
+    ANY_HOST,
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+    Rule,
+)
+from model.caller import Caller
+
+ALICE = Caller("User:alice", "c", "/10.0.0.1")
+NAME_BYTES = 32_767
+"""The longest string of Kafka's protocol."""
+
+
+def test_names_of_any_length_are_decided_and_long_ones_are_not_kept() -> None:
+    authorizer = AclAuthorizer()
+    rule = Rule("User:alice", ANY_HOST, Operation.READ, Permission.ALLOW)
+    pattern = ResourcePattern(ResourceType.GROUP, "a", PatternType.PREFIXED)
+    authorizer.acls.add(Acl(pattern, rule))
+    for size in (REMEMBERED_NAME_MAX, REMEMBERED_NAME_MAX + 1, NAME_BYTES):
+        for name, is_allowed in (("a" * size, True), ("b" * size, False)):
+            for _ in range(2):
+                asked = (Operation.READ, ResourceType.GROUP, name)
+                assert authorizer.authorize(ALICE, *asked) is is_allowed
+
+
+def test_a_client_with_ever_new_names_does_not_fill_the_memory() -> None:
+    authorizer = AclAuthorizer()
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            name = f"{number}".ljust(NAME_BYTES, "x")
+            assert not authorizer.may_see(ALICE, Operation.READ, ResourceType.GROUP, name)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 10 * NAME_BYTES
