@@ -70,14 +70,24 @@ def open_channel(server: str, security: Security) -> Iterator[grpc.Channel]:
 
 
 def compute_metadata(security: Security) -> Metadata:
-    """The credentials, as calls carry them. Raises ``OSError``."""
+    """The credentials, as calls carry them. Raises ``OSError``, ``SecurityError``."""
     if not security.mechanism:
         return ()
     if security.mechanism == OAUTHBEARER:
-        token = Path(security.token_file).read_text(encoding="ascii").strip()
-        return (("authorization", f"Bearer {token}"),)
+        return (("authorization", f"Bearer {_read_token(Path(security.token_file))}"),)
+    if ":" in security.username:
+        raise SecurityError(
+            f"the user {security.username!r} has a colon: over gRPC only others can log in"
+        )
     pair = f"{security.username}:{security.password}".encode()
     return (("authorization", f"Basic {base64.b64encode(pair).decode()}"),)
+
+
+def _read_token(path: Path) -> str:
+    token = path.read_text(encoding="utf-8", errors="replace").strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise SecurityError(f"{path} has no token")
+    return token
 
 
 def compute_channel_credentials(security: Security) -> grpc.ChannelCredentials | None:
@@ -89,7 +99,7 @@ def compute_channel_credentials(security: Security) -> grpc.ChannelCredentials |
         return grpc.ssl_channel_credentials(ca)
     chain = Path(security.certificate).read_bytes()
     key = Path(security.key or security.certificate).read_bytes()
-    if security.key_password:
+    if security.key_password and b"ENCRYPTED" in key:
         key = _decrypt(key, security.key_password)
     return grpc.ssl_channel_credentials(ca, key, chain)
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import structlog
 
+_GRPC = "grpc._cython.cygrpc"
+
 
 def configure_logging(form: str, level: str) -> None:
     """Configure structlog and the standard library's logging; ``form`` is auto, json or text."""
@@ -57,6 +59,12 @@ def configure_logging(form: str, level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(number, logging.WARNING))
+    logging.getLogger(_GRPC).addFilter(_shows_no_header)
+
+
+def _shows_no_header(record: logging.LogRecord) -> bool:
+    """Whether it is none of gRPC's lines with a header that is not UTF-8: it may be a password."""
+    return not str(record.msg).startswith("Invalid encoding on")
 
 
 class FewTracebacks:

@@ -36,6 +36,17 @@ def check_text(name: str, value: object) -> str:
     return value
 
 
+def check_secret(name: str, value: object) -> str:
+    """A string that UTF-8 can encode, of which no error shows anything."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} cannot be encoded as UTF-8") from None
+    return value
+
+
 def check_texts(name: str, values: Iterable[Any]) -> tuple[str, ...]:
     """A collection of strings, which must not be a string itself."""
     if isinstance(values, str):

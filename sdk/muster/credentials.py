@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from muster.arguments import check_text
+from muster.arguments import check_secret, check_text
 
 Pem: TypeAlias = str | os.PathLike[str] | bytes
 """The path of a PEM file, or its content as bytes."""
-
-_LOOPBACK: Final = ("localhost", "[::1]", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Basic:
 
     def __post_init__(self) -> None:
         check_text("user", self.user)
-        check_text("password", self.password)
+        check_secret("password", self.password)
         if not self.user or ":" in self.user or not self.password:
             raise ValueError("a user needs a name without a colon, and a password")
 
@@ -66,7 +65,7 @@ class Token:
     expires_at: float | None = None
 
     def __post_init__(self) -> None:
-        check_text("value", self.value)
+        check_secret("value", self.value)
         if not self.value.isascii() or not self.value.isprintable() or " " in self.value:
             raise ValueError("a token has other characters than those of a header")
 
@@ -119,4 +118,7 @@ def check_access(target: str, tls: object, credentials: object) -> Access:
 
 def _is_loopback(target: str) -> bool:
     host = target.rpartition(":")[0] or target
-    return host in _LOOPBACK or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

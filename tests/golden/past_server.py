@@ -10,7 +10,7 @@ from typing import NamedTuple
 import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
-from coordinator.runtime.authorizer import AllowAll
+from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
@@ -82,7 +82,9 @@ def import_golden(folder: Path) -> None:
 
 @asynccontextmanager
 async def running_past_server(
-    folder: Path, settings: HistoryReadSettings | None = None
+    folder: Path,
+    settings: HistoryReadSettings | None = None,
+    authorizer: Authorizer | None = None,
 ) -> AsyncIterator[PastServer]:
     """Serves the store of a folder."""
     store = open_store(folder, partitions=PARTITIONS)
@@ -92,7 +94,7 @@ async def running_past_server(
     await runtime.loaded()
     chosen = settings or HistoryReadSettings()
     history = HistoryReads(folder, store, runtime, chosen, clock.wall_ms)
-    server = GrpcServer(runtime, AllowAll(), GrpcSettings(), history)
+    server = GrpcServer(runtime, authorizer or AllowAll(), GrpcSettings(), history)
     port = await server.start("127.0.0.1", 0)
     channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
     try:

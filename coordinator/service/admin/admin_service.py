@@ -99,9 +99,10 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
             past = await read_past(self._services, group_id, as_of, commands)
             consumer, classic = past.responses
             group = await self._encode_consumer_group(caller, consumer)
+            if group is None:
+                group = await self._encode_classic_group(caller, consumer, classic)
             return admin_pb2.DescribeGroupResponse(
-                group=group or await self._encode_classic_group(consumer, classic),
-                position=encode_position(past.position),
+                group=group, position=encode_position(past.position)
             )
 
     async def _describe(self, caller: Caller, group_id: GroupId) -> admin_pb2.Group:
@@ -110,8 +111,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         if group is None:
             # It may be a classic group, or a group that only has committed offsets.
             classic = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
-            group = await self._encode_classic_group(consumer, classic)
-            self._check_topics_of_members(caller, group)
+            group = await self._encode_classic_group(caller, consumer, classic)
         return group
 
     def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
@@ -131,20 +131,22 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         raise DescriptionFailed(group.error_message or "", group.error)
 
     async def _encode_classic_group(
-        self, consumer: Response | GroupError, response: Response | GroupError
+        self, caller: Caller, consumer: Response | GroupError, response: Response | GroupError
     ) -> admin_pb2.Group:
         """Encode a classic group; if it is not one, raises the error from ``consumer``."""
         assert isinstance(response, DescribeGroupsResponse)
         (classic,) = response.groups
         if classic.error is ErrorCode.NONE and classic.state != "Dead":
             steps = description_messages.encode_classic_group(classic, self._coordinator.image)
-            return await run_steps(steps)
+            group = await run_steps(steps)
+            self._check_topics_of_members(caller, group)
+            return group
         assert isinstance(consumer, ConsumerGroupDescribeResponse)
-        (group,) = consumer.groups
-        message = group.error_message or ""
+        (failed,) = consumer.groups
+        message = failed.error_message or ""
         if message.endswith("is not a consumer group."):
             message = f"{message[:-1]} or a classic group: it can be listed, but not described."
-        raise DescriptionFailed(message, group.error)
+        raise DescriptionFailed(message, failed.error)
 
     def _check_topics_of_members(self, caller: Caller, group: admin_pb2.Group) -> None:
         """Authorize the topics of a classic group: its embedded protocol is decoded to names."""

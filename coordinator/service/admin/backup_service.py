@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.wire.error_statuses import InvalidField
 from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.caller import Caller
 from model.errors import (
     ClusterAuthorizationFailed,
     PolicyViolation,
@@ -24,7 +26,7 @@ from model.errors import (
 )
 from muster.v1 import backup_pb2, backup_pb2_grpc
 from storage.log_store import StoreError
-from storage.transfer.backup import BackupRefused
+from storage.transfer.backup import Backup, BackupRefused
 
 log = structlog.get_logger()
 
@@ -40,6 +42,7 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
         self._access = access
         self._backups = backups
         self._audit = audit
+        self._making: set[asyncio.Task[Backup]] = set()
 
     async def CreateBackup(  # noqa: N802
         self, request: backup_pb2.CreateBackupRequest, context: _Context
@@ -47,23 +50,25 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
         async with Guard(context):
             caller = compute_caller(context.peer(), "")
             self._access.check_cluster(caller, Operation.ALTER)
-            # The caller chooses where the server writes. Callers are not authenticated, so only
-            # local ones are allowed.
+            # The caller chooses where the server writes, and a listener may ask for no credentials.
+            # So only local ones are allowed.
             if not is_local(caller.client_host):
                 raise ClusterAuthorizationFailed("only callers on this machine may make backups")
             folder = _decode_folder(request.folder)
             if self._backups is None:
                 raise UnsupportedVersion("this server has no store on disk")
+            # A task of its own: the backup is finished, and so noted, even if the client goes away.
+            making = asyncio.create_task(
+                self._make(self._backups, caller, folder, request.with_credentials)
+            )
+            self._making.add(making)
+            making.add_done_callback(self._making.discard)
             try:
-                made = await self._backups.create(folder, with_credentials=request.with_credentials)
+                made = await asyncio.shield(making)
             except BackupRefused as error:
                 raise PolicyViolation(str(error)) from error
             except StoreError as error:
                 raise UnknownServerError(str(error)) from error
-            log.info("backup_made", folder=str(folder), bytes=made.bytes)
-            self._audit.changed(
-                caller, _compute_change(folder, made.bytes, request.with_credentials)
-            )
             return backup_pb2.CreateBackupResponse(
                 folder=str(folder),
                 cluster_id=made.cluster_id,
@@ -72,6 +77,14 @@ class BackupService(backup_pb2_grpc.BackupServiceServicer):
                 next_offsets=made.next_offsets,
                 users_left_out=made.users_left_out,
             )
+
+    async def _make(
+        self, backups: Backups, caller: Caller, folder: Path, with_credentials: bool
+    ) -> Backup:
+        made = await backups.create(folder, with_credentials=with_credentials)
+        log.info("backup_made", folder=str(folder), bytes=made.bytes)
+        self._audit.changed(caller, _compute_change(folder, made.bytes, with_credentials))
+        return made
 
 
 def _compute_change(folder: Path, size: int, with_credentials: bool) -> Change:

@@ -13,7 +13,7 @@ import grpc.aio
 from coordinator.runtime.audit import Audit
 from coordinator.service.credentials.fair_line import LineTooLong, WaitingCounts
 from coordinator.service.credentials.password_checks import PasswordChecks
-from coordinator.service.credentials.peer_host import compute_client_host
+from coordinator.service.credentials.peer_host import compute_client_host, compute_client_network
 from coordinator.service.credentials.presented import (
     BearerToken,
     MalformedCredentials,
@@ -84,11 +84,11 @@ class MetadataAuthentication:
     __slots__ = (
         "_audit",
         "_delay_s",
+        "_delayed",
         "_passwords",
         "_refresh_keys",
         "_remembered",
         "_tokens",
-        "_waiting",
         "_wall_clock_s",
     )
 
@@ -111,7 +111,7 @@ class MetadataAuthentication:
         self._tokens = tokens
         self._passwords = passwords
         self._remembered = Remembered(key, TOKEN_REMEMBERED_S)
-        self._waiting = WaitingCounts()
+        self._delayed = WaitingCounts()
         self._delay_s = delay_s
         self._audit = audit
         self._wall_clock_s = wall_clock_s
@@ -124,7 +124,7 @@ class MetadataAuthentication:
             presented = find_presented(context.invocation_metadata())
         except MalformedCredentials:
             self._audit.not_authenticated(host, LISTENER, "", "malformed credentials")
-            await self._refuse_late(context, host, connection)
+            await self._refuse_late(context, connection)
         if presented is None:
             self._audit.not_authenticated(host, LISTENER, "", "no credentials")
             await refuse(context, NO_CREDENTIALS)
@@ -152,7 +152,7 @@ class MetadataAuthentication:
                 raise NotAuthenticated("the token has expired")
         except NotAuthenticated as error:
             self._audit.not_authenticated(host, LISTENER, "OAUTHBEARER", error.reason)
-            await self._refuse_late(context, host, connection)
+            await self._refuse_late(context, connection)
         self._remembered.note((token,), None, identity, now_s)
         return identity
 
@@ -177,18 +177,18 @@ class MetadataAuthentication:
             known = self._passwords.find(presented, now_s)
             if known is not None:
                 return known
-            with self._waiting.counted(host, connection):
-                return await self._passwords.check(presented, host, connection, now_s)
+            network = compute_client_network(connection)
+            return await self._passwords.check(presented, network, connection, now_s)
         except NotAuthenticated as error:
             self._audit.not_authenticated(host, LISTENER, "Basic", error.reason)
-            await self._refuse_late(context, host, connection)
+            await self._refuse_late(context, connection)
         except LineTooLong:
             await refuse(context, TOO_MANY_CHECKS)
 
-    async def _refuse_late(self, context: Context, host: str, connection: str) -> NoReturn:
+    async def _refuse_late(self, context: Context, connection: str) -> NoReturn:
         """Refuse after the delay; at once, and with nothing checked, who does not wait for it."""
         try:
-            with self._waiting.counted(host, connection):
+            with self._delayed.counted(compute_client_network(connection), connection):
                 await asyncio.sleep(self._delay_s)
         except LineTooLong:
             await refuse(context, TOO_MANY_CHECKS)

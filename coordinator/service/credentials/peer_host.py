@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import unquote
 
+from security.quotas.addresses import find_address
+
 
 def compute_client_host(peer: str) -> str:
     """The peer's address as Java prints it: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``."""
@@ -20,3 +22,8 @@ def compute_client_host(peer: str) -> str:
         groups = parsed.exploded.split(":")
         return "/" + ":".join(group.lstrip("0") or "0" for group in groups)
     return f"/{parsed}"
+
+
+def compute_client_network(peer: str) -> str:
+    """What limits of one host are counted by: whoever has one IPv6 address has its /64."""
+    return find_address(compute_client_host(peer)).network

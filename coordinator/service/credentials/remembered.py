@@ -33,7 +33,7 @@ class Remembered:
 
     def find(self, parts: tuple[str, ...], version: object, now_s: float) -> Identity | None:
         """The identity, unless it is too old, or was noted at another ``version``."""
-        digest = self._compute_digest(parts)
+        digest = self.compute_digest(parts)
         entry = self._entries.get(digest)
         if entry is None:
             return None
@@ -49,13 +49,14 @@ class Remembered:
         until_s = now_s + self._kept_s
         if identity.expires_at_ms is not None:
             until_s = min(until_s, identity.expires_at_ms / 1_000)
-        digest = self._compute_digest(parts)
+        digest = self.compute_digest(parts)
         self._entries.pop(digest, None)
         self._entries[digest] = _Entry(identity, until_s, version)
         if len(self._entries) > REMEMBERED_MAX:
             self._entries.popitem(last=False)
 
-    def _compute_digest(self, parts: tuple[str, ...]) -> bytes:
+    def compute_digest(self, parts: tuple[str, ...]) -> bytes:
+        """What stands for the parts: it says nothing of them to whoever lacks the key."""
         texts = [part.encode("utf-8", "surrogatepass") for part in parts]
         # With lengths, so that ("a", "bc") and ("ab", "c") differ.
         message = b"".join(len(text).to_bytes(8, "big") + text for text in texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -165,16 +165,32 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                 raise response
             assert isinstance(response, OffsetFetchResponse)
             topics = refused + [
-                await run_steps(encode_fetched(topic))
-                for topic in response.topics
-                if command.topics is not None or self._may_see(caller, topic)
+                topic
+                if isinstance(topic, types_pb2.CommittedTopic)
+                else await run_steps(encode_fetched(topic))
+                for topic in self._select_shown(command, response)
             ]
         return group_pb2.FetchOffsetsResponse(topics=topics, position=position)
 
-    def _may_see(self, caller: Caller, topic: FetchedTopic) -> bool:
-        if topic.name is None:
-            return True
-        return self._services.access.sees_topic(caller, Operation.DESCRIBE, topic.name)
+    def _select_shown(
+        self, command: OffsetFetch, response: OffsetFetchResponse
+    ) -> Iterator[FetchedTopic | types_pb2.CommittedTopic]:
+        """The topics that the caller may see, and an error for each that it asked for by its id.
+
+        The past knows the names of ids that are unknown now.
+        """
+        access, caller = self._services.access, command.caller
+        if command.topics is None:
+            for topic in response.topics:
+                if topic.name is None or access.sees_topic(caller, Operation.DESCRIBE, topic.name):
+                    yield topic
+            return
+        for wanted, topic in zip(command.topics, response.topics, strict=True):
+            name = topic.name if wanted.topic_id is not None else None
+            if name is None or access.may_topic(caller, Operation.DESCRIBE, name):
+                yield topic
+            else:
+                yield _refuse(wanted)
 
     def _split_fetch(
         self, command: OffsetFetch

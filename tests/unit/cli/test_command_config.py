@@ -150,6 +150,47 @@ async def test_mutual_tls(authority: Authority, tmp_path: Path) -> None:
         assert "it may want a client's certificate" in said
 
 
+async def test_a_password_for_a_key_that_has_none_is_left_out(
+    authority: Authority, tmp_path: Path
+) -> None:
+    keystore = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": authority.issue("alice").both,
+        "ssl.key.password": "planted",
+    }
+    config = write(tmp_path, {"security.protocol": "SSL", **trust(authority.file), **keystore})
+    async with running_stand(tls=make_server_tls(authority, requires_client=True)) as stand:
+        assert (await run(stand, "topic", "list", "--command-config", str(config)))[0] == 0
+
+
+@pytest.mark.parametrize("content", ["", "\n", "planted.two\nlines", "planted\1", "planted é"])
+async def test_a_file_without_a_token_is_told_and_not_shown(content: str, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(content)
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": token.as_uri(),
+    }
+    async with running_stand() as stand:
+        config = str(write(tmp_path, properties))
+        code, said = await run(stand, "topic", "list", "--command-config", config)
+        assert (code, said) == (ExitCode.USAGE, f"{token} has no token")
+
+
+async def test_a_user_that_grpc_cannot_name_is_told(tmp_path: Path) -> None:
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": jaas("al:ice", "planted"),
+    }
+    async with running_stand() as stand:
+        config = str(write(tmp_path, properties))
+        code, said = await run(stand, "topic", "list", "--command-config", config)
+        assert code == ExitCode.USAGE
+        assert said == "the user 'al:ice' has a colon: over gRPC only others can log in"
+
+
 async def test_tls_where_there_is_none(authority: Authority, tmp_path: Path) -> None:
     config = write(tmp_path, {"security.protocol": "SSL", **trust(authority.file)})
     async with running_stand() as stand:

@@ -48,6 +48,32 @@ def test_arguments_are_checked_where_they_are_given(fields: dict[str, Any], says
             make()
 
 
+@pytest.mark.parametrize(
+    "target", ["127.example.com:1", "127.0.0.1.example.com:1", "127.0.0.1@example.com:1"]
+)
+def test_a_name_that_looks_like_loopback_is_none(target: str) -> None:
+    with pytest.raises(ValueError, match="in the clear"):
+        muster.Member(target, "g", topics=["orders"], credentials=muster.Basic("a", "b"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: muster.Basic("alice", b"planted"),  # type: ignore[arg-type]
+        lambda: muster.Basic("alice", "planted\ud800"),
+        lambda: muster.Token(b"planted"),  # type: ignore[arg-type]
+        lambda: muster.Token("planted\ud800"),
+        lambda: muster.Bearer("planted\ud800"),
+        lambda: muster.Bearer(b"planted"),  # type: ignore[arg-type]
+    ],
+)
+def test_no_error_shows_a_secret(make: Any) -> None:
+    with pytest.raises((TypeError, ValueError)) as caught:
+        make()
+    assert "planted" not in str(caught.value)
+    assert "ud800" not in str(caught.value)
+
+
 @pytest.mark.parametrize("target", ["127.0.0.1:1", "localhost:1", "[::1]:1"])
 def test_loopback_needs_no_tls(target: str) -> None:
     muster.Member(target, "g", topics=["orders"], credentials=muster.Basic("alice", "secret"))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import logging
 from typing import Any
 
-from cli.serve.logs import FewTracebacks
+import pytest
+import structlog
+
+from cli.serve.logs import FewTracebacks, configure_logging
 
 
 class Clock:
@@ -42,3 +47,21 @@ def test_messages_without_one_are_left_alone_and_little_is_kept() -> None:
     for number in range(5_000):
         few(None, "error", make(f"e{number}", ValueError()))
     assert len(few._next) <= 1_000
+
+
+def test_a_header_that_is_no_text_is_not_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    root, library = logging.getLogger(), logging.getLogger("grpc._cython.cygrpc")
+    for logger, name in ((root, "handlers"), (library, "filters")):
+        monkeypatch.setattr(logger, name, [])
+    monkeypatch.setattr(structlog, "configure", lambda **rest: None)
+    level = root.level
+    try:
+        configure_logging("json", "info")
+    finally:
+        root.setLevel(level)
+    written = io.StringIO()
+    monkeypatch.setattr(root.handlers[0], "stream", written)
+    library.error("Invalid encoding on %s", b"Basic \xffplanted")
+    library.error("something else")
+    assert "planted" not in written.getvalue()
+    assert "something else" in written.getvalue()

@@ -17,7 +17,9 @@ from muster.v1 import backup_pb2, backup_pb2_grpc
 from storage.log_store import StoreFailed
 from storage.rocks.rocks_opening import open_store
 from storage.transfer.backup import Backup, BackupRefused
+from tests.support.audits import KeptAudit
 from tests.support.storage.appends import append, mark_all, offset_key, offset_value
+from tests.support.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,47 @@ class FailingBackups:
 
     async def create(self, folder: Path, *, with_credentials: bool = False) -> Backup:
         raise self.error
+
+
+class SlowBackups:
+    """Makes a backup as soon as it may go on."""
+
+    def __init__(self) -> None:
+        self.has_begun, self.going_on = asyncio.Event(), asyncio.Event()
+
+    async def create(self, folder: Path, *, with_credentials: bool = False) -> Backup:
+        self.has_begun.set()
+        await asyncio.shield(asyncio.ensure_future(self.going_on.wait()))
+        return Backup("cluster", 0, (), {})
+
+
+async def test_a_backup_is_audited_even_if_its_caller_goes_away() -> None:
+    backups, audit = SlowBackups(), KeptAudit()
+    service = BackupService(Access(AllowAll()), backups, audit)
+    server = grpc.aio.server()
+    backup_pb2_grpc.add_BackupServiceServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub = backup_pb2_grpc.BackupServiceStub(channel)
+            request = backup_pb2.CreateBackupRequest(folder="/somewhere", with_credentials=True)
+            call = stub.CreateBackup(request)
+            await backups.has_begun.wait()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        # The server learns of it, and ends the call.
+        await server.stop(None)
+        assert not audit.changes
+        backups.going_on.set()
+        await until(lambda: audit.changes, "the backup is audited")
+        assert audit.changes[0].after == {
+            "folder": "/somewhere",
+            "bytes": 0,
+            "with_credentials": True,
+        }
+    finally:
+        await server.stop(None)
 
 
 async def ask(service: BackupService, folder: str) -> grpc.StatusCode:

@@ -14,15 +14,18 @@ from google.rpc.status_pb2 import Status
 
 from coordinator.runtime.as_of import history_reads
 from coordinator.service.wire.error_statuses import DETAILS_KEY
+from model.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, group_pb2, types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.past_server import RECORDED_MS, PastServer, import_golden, running_past_server
+from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand
 from tests.support.trimming import trim_once
 from tests.support.waiting import until
 from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, children
 
 GROUP = "o08-consumer-uniform"
+CLASSIC_GROUP = "o01-classic-range"
 PARTITION = 47
 
 
@@ -138,3 +141,53 @@ async def test_a_client_that_goes_away_ends_the_process(
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         # Sooner than the server's own timeout of a minute.
         await until(lambda: not children())
+
+
+async def test_a_classic_group_is_shown_as_it_was_only_with_rights_on_its_topics(
+    tmp_path: Path,
+) -> None:
+    import_golden(tmp_path / "store")
+    rights = Rights()
+    async with running_past_server(tmp_path / "store", authorizer=rights) as server:
+        as_of = types_pb2.AsOf(offset=2)
+        shown = await server.describe(CLASSIC_GROUP, as_of)
+        assert shown is not None
+        assert "t3" in shown.group.members[0].subscribed_topic_names
+        rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "t3"))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await server.describe(CLASSIC_GROUP, as_of)
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_offsets_of_a_deleted_topic_are_shown_by_its_id_only_with_rights_on_its_name(
+    tmp_path: Path,
+) -> None:
+    rights = Rights()
+    async with running_past_server(tmp_path / "store", authorizer=rights) as server:
+        made = await server.admin.CreateTopic(
+            admin_pb2.CreateTopicRequest(topic_name="hidden", num_partitions=1)
+        )
+        row = types_pb2.PartitionOffset(partition=0, offset=7)
+        topic_id = made.topic.topic_id
+        topic = types_pb2.TopicOffsets(topic_id=topic_id, partitions=[row])
+        commit = group_pb2.CommitOffsetsRequest(group_id="g", topics=[topic])
+        assert not (await server.groups.CommitOffsets(commit)).failures
+        await server.admin.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_id=topic_id))
+        wanted = types_pb2.TopicPartitions(topic_id=topic_id, partitions=[0])
+
+        async def fetch() -> types_pb2.CommittedTopic:
+            request = group_pb2.FetchOffsetsRequest(
+                group_id="g",
+                partitions=types_pb2.PartitionSet(topics=[wanted]),
+                as_of=types_pb2.AsOf(offset=0),
+            )
+            (topic,) = (await server.groups.FetchOffsets(request)).topics
+            return topic
+
+        assert (await fetch()).partitions[0].offset == 7
+        rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "hidden"))
+        for wanted.topic_name in ("", "allowed"):
+            refused = await fetch()
+            assert refused.topic_name == wanted.topic_name
+            assert not refused.partitions[0].HasField("offset")
+            assert refused.partitions[0].error.reason == "TOPIC_AUTHORIZATION_FAILED"

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from coordinator.service.calls import handlers
 from model.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, admin_pb2_grpc
 from tests.support.authorizers import Rights
@@ -161,20 +167,55 @@ async def test_what_was_right_is_not_checked_again(guarded: Stand, logins: Login
     await ask(guarded, basic("alice", "changed"))
 
 
+async def test_calls_at_once_with_one_password_are_checked_once(
+    guarded: Stand, logins: Logins
+) -> None:
+    logins.passwords.before_check = lambda user: time.sleep(0.05)
+    stub = guarded.admin_stub()
+    request = admin_pb2.ListTopicsRequest()
+    metadata = basic("alice", "secret")
+    await asyncio.gather(*(stub.ListTopics(request, metadata=metadata) for _ in range(40)))
+    assert logins.passwords.checked == ["alice"]
+
+
+async def test_what_a_stranger_sends_is_not_decoded(
+    logins: Logins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[bytes] = []
+
+    def watch(descriptor: Descriptor) -> SimpleNamespace:
+        found = GetMessageClass(descriptor)
+
+        def decode(data: bytes) -> Message:
+            decoded.append(data)
+            return found.FromString(data)
+
+        return SimpleNamespace(FromString=decode, SerializeToString=found.SerializeToString)
+
+    monkeypatch.setattr(handlers, "GetMessageClass", watch)
+    made = logins.make()
+    async with running_stand(authenticate=made.authenticate) as stand:
+        await refuse(stand, basic("alice", "guess"))
+        assert not decoded
+        await ask(stand, basic("alice", "secret"))
+        assert decoded
+    logins.stop()
+
+
 async def test_a_flood_of_wrong_passwords_keeps_nobody_waiting() -> None:
     logins = Logins(delay_s=1.0)
     logins.passwords.before_check = lambda user: time.sleep(0.002)
     made = logins.make()
     async with running_stand(authenticate=made.authenticate) as stand:
         stubs = [stand.admin_stub() for _ in range(8)]
+        guesses = itertools.count()
         is_over = False
 
         async def flood(stub: admin_pb2_grpc.AdminServiceAsyncStub) -> None:
             while not is_over:
+                metadata = basic("alice", f"guess {next(guesses)}")
                 with pytest.raises(grpc.aio.AioRpcError):
-                    await stub.ListTopics(
-                        admin_pb2.ListTopicsRequest(), metadata=basic("alice", "guess")
-                    )
+                    await stub.ListTopics(admin_pb2.ListTopicsRequest(), metadata=metadata)
 
         flooding = [asyncio.create_task(flood(stub)) for stub in stubs for _ in range(12)]
         await asyncio.sleep(0.2)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from coordinator.service.credentials.fair_line import WAITING_OF_CONNECTION_MAX, LineTooLong
 from coordinator.service.credentials.password_checks import THREADS, PasswordChecks
 from coordinator.service.credentials.presented import UserPassword
 from model.secret import Secret
@@ -69,6 +70,59 @@ async def test_one_that_changes_during_its_check_is_checked_again(
     assert checks.find(ALICE, 100) is None
 
 
+async def test_calls_at_once_share_a_check_which_outlives_the_first_of_them(
+    checks: PasswordChecks, passwords: Passwords
+) -> None:
+    going_on = threading.Event()
+    passwords.before_check = lambda user: going_on.wait(30)
+    calls = [asyncio.create_task(check(checks, ALICE)) for _ in range(50)]
+    await asyncio.sleep(0)
+    calls[0].cancel()
+    going_on.set()
+    assert set(await asyncio.gather(*calls[1:])) == {Identity("User:alice")}
+    assert passwords.checked == ["alice"]
+
+
+async def test_who_comes_after_a_change_does_not_share_a_check_from_before(
+    checks: PasswordChecks, passwords: Passwords
+) -> None:
+    has_begun, going_on = threading.Event(), threading.Event()
+
+    def verify(user: str, password: str) -> Identity:
+        if passwords.users[user] == password:
+            return Identity(f"User:{user}")
+        has_begun.set()
+        going_on.wait(30)
+        raise NotAuthenticated("wrong user or password")
+
+    passwords.verify = verify  # type: ignore[method-assign]
+    early = asyncio.create_task(check(checks, WRONG))
+    await until(has_begun.is_set, "the first check runs")
+    passwords.users["alice"] = "guess"
+    assert await check(checks, WRONG) == Identity("User:alice")
+    going_on.set()
+    with pytest.raises(NotAuthenticated):
+        await early
+    assert not checks._running
+
+
+async def test_calls_that_are_cancelled_leave_no_more_waiting_than_may_wait(
+    checks: PasswordChecks, passwords: Passwords
+) -> None:
+    going_on = threading.Event()
+    passwords.before_check = lambda user: going_on.wait(30)
+    try:
+        for number in range(20):
+            guess = UserPassword("alice", Secret(f"guess {number}"))
+            call = asyncio.create_task(check(checks, guess))
+            await asyncio.sleep(0)
+            call.cancel()
+            (outcome,) = await asyncio.gather(call, return_exceptions=True)
+            assert isinstance(outcome, LineTooLong) == (number >= WAITING_OF_CONNECTION_MAX)
+    finally:
+        going_on.set()
+
+
 async def test_a_call_that_is_cancelled_keeps_its_place_until_its_check_has_ended(
     checks: PasswordChecks, passwords: Passwords
 ) -> None:
@@ -81,7 +135,8 @@ async def test_a_call_that_is_cancelled_keeps_its_place_until_its_check_has_ende
 
     passwords.before_check = block
     try:
-        calls = [asyncio.create_task(check(checks, WRONG)) for _ in range(3 * THREADS)]
+        guesses = [UserPassword("alice", Secret(f"guess {n}")) for n in range(3 * THREADS)]
+        calls = [asyncio.create_task(check(checks, each)) for each in guesses]
         await until(lambda: len(running) == THREADS, "both threads check")
         for call in calls[:THREADS]:
             call.cancel()
