@@ -24,6 +24,7 @@ from model.acls import (
     ResourcePattern,
     ResourceType,
 )
+from security.hosts import canonize_host
 
 _IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset(
@@ -35,7 +36,7 @@ _IMPLIED_BY: Final = {
 
 
 class Request(NamedTuple):
-    """One principal, calling from ``host``, and what it asks for.
+    """One principal, calling from ``host`` (see ``hosts``), and what it asks for.
 
     ``groups``: further principals that it has at the moment, such as the scopes of its token.
     """
@@ -214,7 +215,9 @@ class AclIndex:
 
 
 def _is_of(acl: Acl, host: str) -> bool:
-    return acl.rule.host in (host, ANY_HOST)
+    """Whether the rule is about this address, however it writes one of IPv6."""
+    named = acl.rule.host
+    return named in (host, ANY_HOST) or (":" in named and canonize_host(named) == host)
 
 
 def _names(acl: Acl, operation: Operation) -> bool:

@@ -127,6 +127,9 @@ class JwksKeys:
 def find_path(url: str) -> Path | None:
     """The file of a ``file:`` URL, ``None`` for one of HTTP. Raises ``ValueError`` for others."""
     parts = urlsplit(url)
+    if "@" in parts.netloc:
+        # It would not be sent, and it would be in the log.
+        raise ValueError("leave out the user and the password")
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/"):
         return Path(unquote(parts.path))
     if parts.scheme in ("https", "http") and parts.hostname:

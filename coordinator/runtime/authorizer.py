@@ -8,6 +8,7 @@ from coordinator.runtime.audit import NO_AUDIT, Audit
 from model.acls import Operation, ResourceType
 from model.caller import Caller
 from security.acl_index import AclIndex, Decision, Request
+from security.hosts import canonize_host
 
 REMEMBERED_MAX: Final = 100_000
 """Decisions that are kept until the ACLs change; with more, all are forgotten."""
@@ -139,7 +140,7 @@ class AclAuthorizer:
         if known is None:
             request = Request(
                 caller.principal,
-                caller.client_host.removeprefix("/"),
+                canonize_host(caller.client_host.removeprefix("/")),
                 operation,
                 resource_type,
                 _NOBODYS_NAME,
@@ -163,9 +164,9 @@ class AclAuthorizer:
         return decided
 
     def decide(self, request: Request) -> Decision:
-        """Decide, and say by which ACL. Hosts are as Java prints addresses: ``/127.0.0.1``."""
+        """Decide, and say by which ACL. The host may begin with a slash: ``/127.0.0.1``."""
         return self.acls.decide(
-            request._replace(host=request.host.removeprefix("/")),
+            request._replace(host=canonize_host(request.host.removeprefix("/"))),
             super_users=self._super_users,
             allows_without_acl=self._allows_without_acl,
         )

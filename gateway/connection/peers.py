@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from security.endpoints import Endpoint
+from security.hosts import canonize_host
 
 
 def compute_java_host(peername: Any) -> str:
@@ -16,15 +16,7 @@ def compute_java_host(peername: Any) -> str:
     """
     if not isinstance(peername, tuple):
         return "/127.0.0.1"
-    text = str(peername[0])
-    if ":" not in text:
-        return f"/{text}"
-    host, _, zone = text.partition("%")
-    address = ipaddress.IPv6Address(host)
-    if address.ipv4_mapped is not None:
-        return f"/{address.ipv4_mapped}"
-    groups = ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
-    return f"/{groups}%{zone}" if zone else f"/{groups}"
+    return f"/{canonize_host(str(peername[0]))}"
 
 
 def describe_peer(peername: Any) -> str:

@@ -55,6 +55,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._arrived = b""
         self._has_turn_coming = False
         self._is_paused = False
+        self._is_over = False
         self._unsent: deque[memoryview] = deque()
         self._unsent_bytes = 0
         self._high = _SOCKET_BYTES
@@ -169,6 +170,9 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             return
         if fault is not None:
             connection.cut("tls-record", f"a record that is none of TLS: {fault.reason}")
+        elif is_over and self._is_paused:
+            # Its last requests wait, as they do while the end of a plain stream is not read.
+            self._is_over = True
         elif is_over:
             self.close()
 
@@ -272,7 +276,9 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def resume_reading(self) -> None:
         self._is_paused = False
-        if self._arrived:
+        if self._is_over:
+            self.close()
+        elif self._arrived:
             self._ask_for_a_turn()
         elif not self._is_closing:
             self._raw.resume_reading()

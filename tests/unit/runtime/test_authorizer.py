@@ -45,3 +45,13 @@ def test_a_client_with_ever_new_names_does_not_fill_the_memory() -> None:
     finally:
         tracemalloc.stop()
     assert held < 10 * NAME_BYTES
+
+
+def test_the_host_that_is_asked_about_may_be_written_in_any_way() -> None:
+    """Of a check that a person asks for; requests have it as Java prints it."""
+    authorizer = AclAuthorizer()
+    rule = Rule("User:alice", "2001:db8::1", Operation.READ, Permission.ALLOW)
+    authorizer.acls.add(Acl(ResourcePattern(ResourceType.GROUP, "g"), rule))
+    for host in ("/2001:db8:0:0:0:0:0:1", "2001:db8::1", "2001:DB8:0::1"):
+        caller = Caller("User:alice", "c", host)
+        assert authorizer.authorize(caller, Operation.READ, ResourceType.GROUP, "g")

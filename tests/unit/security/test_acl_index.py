@@ -293,6 +293,30 @@ def test_prefixes_of_one_length_cost_one_look() -> None:
     assert looked_at.slices == 1
 
 
+@pytest.mark.parametrize(
+    ("written", "host", "is_same"),
+    [
+        ("2001:db8::1", "2001:db8:0:0:0:0:0:1", True),
+        ("2001:0DB8:0000::0001", "2001:db8:0:0:0:0:0:1", True),
+        ("2001:db8:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1", True),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0", True),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth1", False),
+        ("2001:db8::2", "2001:db8:0:0:0:0:0:1", False),
+        ("::", "0:0:0:0:0:0:0:1", False),
+        (":", "0:0:0:0:0:0:0:1", False),
+        ("", "10.0.0.1", False),
+    ],
+)
+def test_an_address_is_the_same_however_it_is_written(
+    written: str, host: str, is_same: bool
+) -> None:
+    """Else who is denied from an address of IPv6 comes in."""
+    allowed = acl(ALICE, Operation.READ)
+    denied = acl(ALICE, Operation.READ, host=written, is_denied=True)
+    assert is_allowed(make_index((allowed, denied)), Operation.READ, host=host) is not is_same
+
+
 class _CountingName(str):
     """A name that counts how often a part of it is taken."""
 

@@ -192,3 +192,10 @@ async def test_a_file_that_is_written_again_within_one_tick_is_read(
     os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
     await until(lambda: keys.keys.find("k2") is not None)
     keys.stop()
+
+
+@pytest.mark.parametrize("url", ["https://user:secret@host/keys", "http://user@host/keys"])
+def test_a_url_with_a_password_is_refused_without_saying_it(url: str) -> None:
+    with pytest.raises(ValueError, match="leave out the user") as caught:
+        make(url)
+    assert "secret" not in str(caught.value)

@@ -14,6 +14,7 @@ from coordinator.runtime.audit import NoAudit
 from gateway.api import Api, RequestContext
 from gateway.apis.cluster.k18_api_versions import API as API_VERSIONS
 from gateway.codec.kio_schema import response_schema
+from gateway.connection.connection_turns import REQUESTS
 from gateway.settings import GatewaySettings
 from gateway.tls.handshake import HANDSHAKE_BYTES_MAX
 from model.errors import ErrorCode
@@ -352,6 +353,20 @@ def test_the_end_of_the_stream_closes_once_all_is_sent(stand: Stand) -> None:
         door.socket.take(100_000)
         door.turn()
     assert len(door.receive()) > 2_000_000
+    assert not door.socket.is_open
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_the_last_requests_of_a_client_that_closes_are_served(stand: Stand, version: str) -> None:
+    """It commits, leaves and says its end at once; what has to wait is not lost, as without TLS."""
+    door = stand.connect(version=version)
+    door.shake()
+    count = REQUESTS + 3
+    records = door.encrypt(b"".join(ask(number) for number in range(count)))
+    with pytest.raises(ssl.SSLWantReadError):
+        door.client.unwrap()
+    door.deliver(records + door.outgoing.read())
+    assert len(stand.echo.principals) == count
     assert not door.socket.is_open
 
 
