@@ -50,7 +50,7 @@ def print_listing(listing: Listing, form: Format) -> None:
     match form:
         case Format.TABLE | Format.WIDE:
             for line in listing.preface:
-                print(line)
+                print(make_printable(line))
             kept = len(listing.columns)
             if form is Format.TABLE:
                 kept -= listing.wide_columns
@@ -98,8 +98,21 @@ def print_table(
 
 def print_note(text: str) -> None:
     """Print a line that is not data."""
-    print(text, file=sys.stderr)
+    print("\n".join(map(make_printable, text.split("\n"))), file=sys.stderr)
+
+
+def make_printable(text: str) -> str:
+    """The text, with escapes for what could move the cursor, begin a line or hide a character.
+
+    Clients choose the names of groups and members, and whoever administers them reads these on a
+    terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def _show(value: object) -> str:
-    return "-" if value is None or value == "" else str(value)
+    return "-" if value is None or value == "" else make_printable(str(value))

@@ -20,7 +20,7 @@ from cli.options import (
     TimeoutOption,
     YesOption,
 )
-from cli.output import Format, Listing, print_listing, print_note
+from cli.output import Format, Listing, make_printable, print_listing, print_note
 
 if TYPE_CHECKING:
     from muster.v1 import access_pb2
@@ -140,7 +140,10 @@ def delete(
         raise CommandError("say which: --principal, --operation or --resource", ExitCode.USAGE)
     means = make_filter(principal, None)
     if operation is not None:
-        (means.operation,) = parse_operations(operation)[:1]
+        operations = parse_operations(operation)
+        if len(operations) != 1:
+            raise CommandError(f"{operation!r}: name one operation at a time", ExitCode.USAGE)
+        (means.operation,) = operations
     if resource is not None:
         kind, means.pattern_type, means.resource_name = parse_resource(resource)
         means.resource_type = kind
@@ -188,7 +191,7 @@ def check(
     with connect(server, timeout, command_config) as client:
         decision = client.check_access(request)
     by = render(decision.acl) if decision.HasField("acl") else decision.cause
-    typer.echo(f"{'allowed' if decision.is_allowed else 'denied'}: {by}")
+    typer.echo(f"{'allowed' if decision.is_allowed else 'denied'}: {make_printable(by)}")
     if not decision.is_allowed:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -20,12 +20,14 @@ from coordinator.service.credentials.authentication import (
 )
 from coordinator.service.credentials.password_checks import PasswordChecks
 from coordinator.service.credentials.server_tls import ServerTls
+from model.scram import ScramMechanism
 from security.sasl.oauthbearer import OAUTHBEARER
 from security.scram_credentials import ScramCredentials
 from security.tls.tls_settings import ClientAuth
 
 _KEY_BYTES = 32
 _SCRAM = "SCRAM-"
+_SCRAM_MECHANISMS = tuple(each.value for each in ScramMechanism)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def _make_sasl(
         tokens=sasl.make_bearer_verifier(listener) if takes_tokens else None,
         passwords=passwords,
         delay_s=resolved.integer("connection.failed.authentication.delay.ms") / 1_000,
+        password_session_ms=sasl.find_session_ms(listener, _SCRAM_MECHANISMS),
+        token_session_ms=sasl.find_session_ms(listener, (OAUTHBEARER,)),
         audit=audit,
         key=key,
         wall_clock_s=time.time,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from cli.errors import CommandError, ExitCode
 from cli.serve.jwks_keys import JwksKeys
@@ -74,6 +74,12 @@ class SaslSetup:
     def find_enabled(self, listener: str) -> tuple[str, ...]:
         """The mechanisms that are enabled on a listener."""
         return self._texts(listener, "sasl.enabled.mechanisms")
+
+    def find_session_ms(self, listener: str, mechanisms: Sequence[str]) -> int:
+        """After how long who uses one of these has to authenticate again; 0 for never."""
+        name = "connections.max.reauth.ms"
+        limits = (self._number(listener, name, each) for each in mechanisms)
+        return min((limit for limit in limits if limit), default=0)
 
     def make_password_verifier(self) -> PasswordVerifier:
         """Checks the passwords of SCRAM users, of clients that send them as they are."""

@@ -68,6 +68,9 @@ class Token:
         check_secret("value", self.value)
         if not self.value.isascii() or not self.value.isprintable() or " " in self.value:
             raise ValueError("a token has other characters than those of a header")
+        end = self.expires_at
+        if end is not None and (isinstance(end, bool) or not isinstance(end, int | float)):
+            raise TypeError(f"expires_at must be seconds since 1970, not {type(end).__name__}")
 
 
 Source: TypeAlias = Callable[[], "Token | str | Awaitable[Token | str]"]

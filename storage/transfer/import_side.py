@@ -52,10 +52,11 @@ class SideImport:
 def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: int) -> list[Pair]:
     """Merge the side records of the store, the export and the import.
 
-    Records of the store take precedence over exported ones. New producer ids start above those in
-    the log. Raises ``ImportRefused`` if topics conflict.
+    Records of the store take precedence over exported ones; a user of the store gets no further
+    password. New producer ids start above those in the log. Raises ``ImportRefused`` if topics
+    conflict.
     """
-    side = dict(given.records) | dict(old)
+    side = dict(_leave_out_known_users(given.records, old)) | dict(old)
     side.update(_merge_producers([*given.records, *old]))
     topics: dict[TopicName, TopicSideValue] = {}
     next_producer_id = highest_producer_id + 1
@@ -79,6 +80,21 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
         assert encoded is not None
         side[key] = encoded
     return list(side.items())
+
+
+def _leave_out_known_users(given: Sequence[Pair], old: Sequence[Pair]) -> list[Pair]:
+    """A credential for another mechanism would be a password beside the one that the user has."""
+    known = {key.user for key in _find_credentials(old).values()}
+    of_known = {encoded for encoded, key in _find_credentials(given).items() if key.user in known}
+    return [pair for pair in given if pair[0] not in of_known]
+
+
+def _find_credentials(records: Sequence[Pair]) -> dict[bytes, ScramCredentialKey]:
+    return {
+        encoded: key
+        for encoded, value in records
+        if isinstance(key := decode_side(encoded, value).key, ScramCredentialKey)
+    }
 
 
 def _merge_producers(records: Sequence[Pair]) -> dict[bytes, bytes]:

@@ -29,6 +29,7 @@ _MAKES_MEMBERS: Final = ("Heartbeat", "JoinGroup")
 _KEEPS_MEMBERS: Final = ("Heartbeat", "SyncGroup", "LeaveGroup")
 _OF_MEMBERS: Final = ("GroupService", "ClassicService")
 JOIN_EPOCH: Final = 0
+_ID_CHARS_MAX: Final = 32_767
 
 
 class TooManySessions(Exception):
@@ -117,7 +118,7 @@ class Throttle:
         elif is_of_members and method in _MAKES_MEMBERS:
             self.check(caller, Work.JOIN, _find_member(request))
         elif is_of_members and method == "CommitOffsets":
-            self.check(caller, Work.COMMIT, Held(GroupId(request.group_id), None))
+            self.check(caller, Work.COMMIT, _make_held(request.group_id, None))
         else:
             self.check(caller, Work.REQUEST)
 
@@ -135,4 +136,11 @@ def _makes_member(service: str, request: Any) -> bool:
 def _find_member(request: Any) -> Held | None:
     """The member that a call speaks for; a LeaveGroup may speak for many."""
     member_id = getattr(request, "member_id", None)
-    return None if member_id is None else Held(GroupId(request.group_id), MemberId(member_id))
+    return None if member_id is None else _make_held(request.group_id, member_id)
+
+
+def _make_held(group_id: str, member_id: str | None) -> Held | None:
+    """Nothing for ids that nobody can have: what is noted is kept for a while."""
+    if max(len(group_id), len(member_id or "")) > _ID_CHARS_MAX:
+        return None
+    return Held(GroupId(group_id), None if member_id is None else MemberId(member_id))

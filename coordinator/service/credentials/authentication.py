@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias, assert_never
 
@@ -36,7 +37,7 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Authenticate: TypeAlias = Callable[[Context], Awaitable[Identity]]
 """Returns who the call comes from, or ends the call."""
 
-LISTENER: Final = "GRPC"
+LISTENER: Final = "grpc"
 CERTIFICATES_MAX: Final = 10_000
 TOKEN_REMEMBERED_S: Final = 60.0
 _CERTIFICATE_KEY: Final = "x509_pem_cert"
@@ -85,9 +86,11 @@ class MetadataAuthentication:
         "_audit",
         "_delay_s",
         "_delayed",
+        "_password_session_ms",
         "_passwords",
         "_refresh_keys",
         "_remembered",
+        "_token_session_ms",
         "_tokens",
         "_wall_clock_s",
     )
@@ -98,6 +101,8 @@ class MetadataAuthentication:
         tokens: TokenVerifier | None,
         passwords: PasswordChecks | None,
         delay_s: float,
+        password_session_ms: int = 0,
+        token_session_ms: int = 0,
         audit: Audit,
         key: bytes,
         wall_clock_s: Callable[[], float],
@@ -105,11 +110,16 @@ class MetadataAuthentication:
     ) -> None:
         """``key``: random bytes, of this process alone.
 
+        ``password_session_ms``, ``token_session_ms``: after how long a session has to authenticate
+        again; 0 for never, apart from the end of its token.
+
         ``refresh_keys`` looks for newer keys of tokens, and calls its argument on the loop.
         """
         self._refresh_keys = refresh_keys
         self._tokens = tokens
         self._passwords = passwords
+        self._password_session_ms = password_session_ms
+        self._token_session_ms = token_session_ms
         self._remembered = Remembered(key, TOKEN_REMEMBERED_S)
         self._delayed = WaitingCounts()
         self._delay_s = delay_s
@@ -130,11 +140,21 @@ class MetadataAuthentication:
             await refuse(context, NO_CREDENTIALS)
         match presented:
             case BearerToken():
-                return await self._check_token(presented, context, host, connection)
+                identity = await self._check_token(presented, context, host, connection)
+                return self._limit(identity, self._token_session_ms)
             case UserPassword():
-                return await self._check_password(presented, context, host, connection)
+                identity = await self._check_password(presented, context, host, connection)
+                return self._limit(identity, self._password_session_ms)
             case _:
                 assert_never(presented)
+
+    def _limit(self, identity: Identity, session_ms: int) -> Identity:
+        if not session_ms:
+            return identity
+        ends = int(self._wall_clock_s() * 1_000) + session_ms
+        if identity.expires_at_ms is not None:
+            ends = min(ends, identity.expires_at_ms)
+        return replace(identity, expires_at_ms=ends)
 
     async def _check_token(
         self, presented: BearerToken, context: Context, host: str, connection: str

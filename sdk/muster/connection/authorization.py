@@ -48,6 +48,7 @@ class Authorization:
         self._refusals = 0
         self._refused: Metadata = ()
         self._fetching: asyncio.Task[None] | None = None
+        self._called: asyncio.Future[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
         match credentials:
@@ -72,12 +73,13 @@ class Authorization:
         return self.present
 
     def note_refused(self, refused: Metadata, *, was_valid: bool) -> bool:
-        """The server takes this no more; whether another token may help.
+        """The server takes this no more; whether another attempt may help.
 
-        ``was_valid``: it has served, and has ended since.
+        ``was_valid``: it has served, and has ended since. A password, or a token that does not end,
+        may only have to be shown again.
         """
         if self._source is None:
-            return False
+            return was_valid
         is_present = refused == self.present
         if is_present:
             self._header = None
@@ -135,7 +137,7 @@ class Authorization:
         if inspect.iscoroutinefunction(source):
             made = await raise_failures(source())
         else:
-            made = await call_in_thread(source)
+            made = await self._call_once(source)
             if inspect.isawaitable(made):
                 made = await raise_failures(made)
         if isinstance(made, str):
@@ -143,6 +145,18 @@ class Authorization:
         if not isinstance(made, Token):
             raise TypeError(f"the function returned {type(made).__name__}, not a muster.Token")
         return made
+
+    async def _call_once(self, source: Source) -> Any:
+        """Call it in a thread; if the last call still hangs, wait for that one."""
+        if self._called is None:
+            self._called = call_in_thread(source)
+            self._called.add_done_callback(_take_exception)
+        called = self._called
+        try:
+            return await asyncio.shield(called)
+        finally:
+            if called.done():
+                self._called = None
 
     def _arm(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -169,7 +183,7 @@ class Authorization:
             delay_s = min(2 * delay_s, _RETRY_MAX_S)
 
 
-def _take_exception(task: asyncio.Task[None]) -> None:
+def _take_exception(task: asyncio.Future[Any]) -> None:
     """Who waited for the token has it; without this asyncio logs one that nobody waited for."""
     if not task.cancelled():
         task.exception()
@@ -188,7 +202,7 @@ def _read_claims(token: str) -> dict[str, float]:
     parts = token.split(".")
     if len(parts) != 3:
         return {}
-    with suppress(binascii.Error, ValueError):
+    with suppress(binascii.Error, ValueError, OverflowError, RecursionError):
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         if isinstance(claims, dict):
             return {

@@ -69,6 +69,7 @@ class Logins:
     passwords: Passwords = field(default_factory=lambda: Passwords(alice="secret", bob="hidden"))
     audit: NotedAudit = field(default_factory=NotedAudit)
     delay_s: float = 0.0
+    session_ms: int = 0
     _checks: PasswordChecks | None = None
 
     def make(self) -> MetadataAuthentication:
@@ -79,6 +80,8 @@ class Logins:
             tokens=self.tokens,
             passwords=self._checks,
             delay_s=self.delay_s,
+            password_session_ms=self.session_ms,
+            token_session_ms=self.session_ms,
             audit=self.audit,
             key=key,
             wall_clock_s=time.time,

@@ -4,12 +4,13 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from cli.output import Format, Listing, print_listing
+from cli.output import Format, Listing, print_listing, print_note
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -43,6 +44,25 @@ def test_a_wide_table_has_all_columns(capsys: pytest.CaptureFixture[str]) -> Non
         "orders          12  -",
         'a,b              4  say "x"',
     ]
+
+
+def test_names_of_clients_move_no_cursor_and_begin_no_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [["a\nALLOW", 1, ""], ["\x1b[2J\u202e", 2, ""], ["grün", 3, ""]]
+    listing = replace(LISTING, rows=rows, preface=["of \x1b[1m"])
+    print_listing(listing, Format.TABLE)
+    print_note("no group \x9b2J\nbut a line")
+    printed = capsys.readouterr()
+    assert [line.split()[0] for line in printed.out.splitlines()] == [
+        "of",
+        "TOPIC",
+        "a\\nALLOW",
+        "\\x1b[2J\\u202e",
+        "grün",
+    ]
+    assert "\x1b" not in printed.out
+    assert printed.err == "no group \\x9b2J\nbut a line\n"
 
 
 def test_json_is_in_an_envelope(capsys: pytest.CaptureFixture[str]) -> None:

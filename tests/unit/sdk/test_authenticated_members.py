@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 import muster
+from coordinator.service.credentials.authentication import Context
 from muster import TopicPartition
+from security.identity import Identity
 from tests.support.service.logins import Logins, make_token
 from tests.support.service.stand import Stand, running_stand
 from tests.support.waiting import until
@@ -83,6 +85,38 @@ async def test_a_refusal_is_final_and_clear(
     failures = len(logins.audit.failures)
     await asyncio.sleep(0.3)
     assert len(logins.audit.failures) == failures
+
+
+@pytest.mark.parametrize("credentials", [ALICE, muster.Bearer("alice.never")])
+async def test_a_session_that_has_to_authenticate_again_keeps_its_members(
+    credentials: muster.Basic | muster.Bearer,
+) -> None:
+    logins, lost = Logins(session_ms=200), list[frozenset[TopicPartition]]()
+    made, opened = logins.make(), 0
+
+    async def authenticate(context: Context) -> Identity:
+        nonlocal opened
+        opened += 1
+        return await made.authenticate(context)
+
+    async with running_stand(authenticate=authenticate) as stand:
+        async with muster.Member(
+            stand.target, "g", topics=["orders"], credentials=credentials, on_lost=lost.append
+        ) as member:
+            await until(lambda: len(member.assignment) == 4, "it owns the topic")
+            epoch, before = member.epoch, opened
+            await until(lambda: opened >= before + 3, "it has authenticated again")
+            await until(lambda: member.epoch == epoch, "it is the same member")
+            assert len(member.assignment) == 4
+        assert not lost
+        failing = muster.Member(stand.target, "g", topics=["orders"], credentials=ALICE)
+        await failing.join()
+        logins.passwords.users["alice"] = "changed"
+        await until(lambda: failing.epoch == 0, "whose password was changed is no member any more")
+        with pytest.raises(muster.AuthenticationFailed):
+            failing.poll()
+        await failing.close()
+    logins.stop()
 
 
 async def test_a_password_that_is_changed_ends_the_member_at_its_next_connection(

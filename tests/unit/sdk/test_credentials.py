@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,12 @@ async def test_a_client_has_its_own() -> None:
 def test_what_cannot_be_sent_is_refused(make: Any) -> None:
     with pytest.raises(ValueError, match=r"without|needs|characters"):
         make()
+
+
+@pytest.mark.parametrize("end", ["tomorrow", True, datetime.now(UTC)])
+def test_the_end_of_a_token_is_a_number(end: Any) -> None:
+    with pytest.raises(TypeError, match="expires_at must be seconds since 1970"):
+        muster.Token("token", end)
 
 
 async def test_clients_are_shared_by_equal_credentials_only() -> None:

@@ -99,6 +99,8 @@ async def test_a_check_names_the_acl_that_decides(server: Server) -> None:
         (("add", "User:a", "read", "group"), "'group' has no name: write group:NAME"),
         (("add", "User:a", "alter", "cluster:mine"), "the cluster's only name is kafka-cluster"),
         (("check", "User:a", "all", "group:g"), "ask for one operation"),
+        (("delete", "--yes", "--operation", "read,write"), "name one operation"),
+        (("delete", "--yes", "--operation", ","), "name one operation"),
         (("delete", "--yes"), "say which: --principal, --operation or --resource"),
     ],
 )

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 import muster
+from muster.connection import authorization
 from muster.connection.authorization import Authorization, Metadata, TokenUnavailable
 from muster.credentials import Credentials
 from tests.support.waiting import until
@@ -75,6 +76,34 @@ async def test_a_function_that_blocks_runs_in_a_thread() -> None:
     async with authorizing(muster.Bearer(issue)) as found:
         assert await found.find() == carried("made.in-a.thread")
     assert threads[0] is not threading.main_thread()
+
+
+async def test_a_function_that_hangs_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorization, "_SOURCE_TIMEOUT_S", 0.02)
+    going_on = threading.Event()
+    calls: list[str] = []
+
+    def issue() -> str:
+        calls.append("called")
+        going_on.wait(30)
+        return "made.in-a.thread"
+
+    async with authorizing(muster.Bearer(issue)) as found:
+        for _ in range(3):
+            with pytest.raises(TokenUnavailable):
+                await found.find()
+        assert calls == ["called"]
+        monkeypatch.setattr(authorization, "_SOURCE_TIMEOUT_S", 30)
+        going_on.set()
+        assert await found.find() == carried("made.in-a.thread")
+        assert calls == ["called"]
+
+
+@pytest.mark.parametrize("claims", ['{"exp": 1' + "0" * 400 + "}", "[" * 100_000])
+async def test_claims_that_cannot_be_read_are_none(claims: str) -> None:
+    token = f"h.{base64.urlsafe_b64encode(claims.encode()).decode().rstrip('=')}.s"
+    async with authorizing(muster.Bearer(lambda: token)) as found:
+        assert await found.find() == carried(token)
 
 
 async def test_a_token_is_replaced_before_it_ends() -> None:

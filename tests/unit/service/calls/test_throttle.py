@@ -64,6 +64,21 @@ async def test_commits_over_the_quota_are_refused_and_change_nothing() -> None:
         assert not (await stub.CommitOffsets(make_commit(100))).HasField("error")
 
 
+async def test_ids_that_no_group_can_have_are_not_kept() -> None:
+    quotas = quotas_of(groups_max=100, members_max=100)
+    async with running_stand(quotas=quotas) as stand:
+        stub = stand.group_stub()
+        for number in range(5):
+            commit = make_commit(1)
+            commit.group_id = f"{number}" * 1_000_000
+            assert (await stub.CommitOffsets(commit)).error.reason == "INVALID_GROUP_ID"
+            beat = group_pb2.HeartbeatRequest(
+                group_id="g", member_id=f"{number}" * 1_000_000, subscription=SUBSCRIPTION
+            )
+            assert (await stub.Heartbeat(beat)).error.reason == "INVALID_REQUEST"
+        assert not quotas.holdings._by_user or not quotas.holdings._by_user["ANONYMOUS"].noted
+
+
 async def test_heartbeats_are_answered_later_and_never_refused() -> None:
     async with running_stand(quotas=quotas_of(request_rate=2.0, join_rate=1_000.0)) as stand:
         stub = stand.group_stub()

@@ -117,7 +117,7 @@ async def test_rights_are_those_of_the_principal(guarded: Stand, rights: Rights)
 async def test_without_credentials_only_health_answers(guarded: Stand, logins: Logins) -> None:
     code, _, reason = await refuse(guarded, ())
     assert (code, reason) == (grpc.StatusCode.UNAUTHENTICATED, "CREDENTIALS_REQUIRED")
-    assert logins.audit.failures == [("/127.0.0.1", "GRPC", "", "no credentials")]
+    assert logins.audit.failures == [("/127.0.0.1", "grpc", "", "no credentials")]
     health = health_pb2_grpc.HealthStub(guarded.channel())
     answer = await health.Check(health_pb2.HealthCheckRequest())
     assert answer.status == health_pb2.HealthCheckResponse.SERVING

@@ -30,12 +30,14 @@ from model.log.side_records import (
     ProducerIdBlockValue,
     ProducerStateKey,
     ProducerStateValue,
+    ScramCredentialKey,
     SideRecord,
     TopicDeletionKey,
     TopicDeletionValue,
     TopicSideKey,
     TopicSideValue,
 )
+from model.scram import ScramCredential, ScramMechanism
 from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.columnar import segment_blocks
 from storage.log.fold import PartitionFold
@@ -48,7 +50,7 @@ from storage.side_codec import decode_side, encode_side
 from storage.transfer import rehash
 from storage.transfer.import_log import ImportCount, ImportOptions, import_segments
 from storage.transfer.import_refused import ImportRefused
-from storage.transfer.import_side import SideImport
+from storage.transfer.import_side import Pair, SideImport, compute_side
 from tests.support.storage.appends import append, offset_key, offset_value
 from tests.support.storage.golden import GOLDEN, segments
 
@@ -206,6 +208,29 @@ def test_topics_that_contradict_the_store(
     with pytest.raises(ImportRefused, match=message):
         run(SEGMENTS, tmp_path / "store", ImportOptions(side=side))
     assert read_files(tmp_path / "store") == before
+
+
+def test_a_user_of_the_store_gets_no_other_password_by_an_import() -> None:
+    own, other, foreign = (
+        ScramCredential(salt, 4096, bytes(32), bytes(32)) for salt in (b"own", b"other", b"foreign")
+    )
+    of_256, of_512 = ScramMechanism.SHA_256, ScramMechanism.SHA_512
+    old = [(ScramCredentialKey("alice", of_512), own)]
+    exported = [
+        (ScramCredentialKey("alice", of_256), other),
+        (ScramCredentialKey("alice", of_512), other),
+        (ScramCredentialKey("bob", of_256), foreign),
+    ]
+
+    def encode(records: list[tuple[ScramCredentialKey, ScramCredential]]) -> list[Pair]:
+        return [
+            (key, value or b"") for key, value in (encode_side(SideRecord(*r)) for r in records)
+        ]
+
+    merged = compute_side(encode(old), SideImport(records=encode(exported)), -1)
+    assert {decode_side(*pair).key: decode_side(*pair).value for pair in merged} == dict(
+        [*old, exported[2]]
+    )
 
 
 # ------------------------------------------------------------------------------------- refused
