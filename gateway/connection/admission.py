@@ -9,7 +9,6 @@ one place.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from gateway.connected import Connected
@@ -48,7 +47,7 @@ class Admission:
         self._overrides = parse_overrides(settings.max_connections_per_ip_overrides or "")
         self._rate_max = settings.max_connection_creation_rate
         self._usage = quotas.make_usage()
-        self._usages: dict[WireListener, Usage] = {}
+        self._used: dict[WireListener, tuple[tuple[Usage, int], ...]] = {}
         self._places: dict[Connected, _Place] = {}
         self._counts: dict[str | WireListener, int] = {}
         self._waiting: OrderedDict[_Place, deque[Connected]] = OrderedDict()
@@ -60,9 +59,8 @@ class Admission:
         """Take a new connection in, at once or later; or say why it must be closed."""
         if connection in self._places:
             return None
-        address = find_address(host)
         now = self._clock.time()
-        key, most = self._find_limit(address)
+        key, most = self._find_limit(find_address(host))
         if self._counts.get(key, 0) >= most:
             return "too-many-of-one-address", f"max.connections.per.ip={most} is reached"
         of_listener = listener.max_connections
@@ -102,8 +100,10 @@ class Admission:
             self._note_end_of_wait(place)
 
     def _find_limit(self, address: ClientAddress) -> tuple[str, int]:
-        most = self._overrides.get(address.text)
-        return (address.network, self._most) if most is None else (address.text, most)
+        text, network = address
+        if text in self._overrides:
+            return text, self._overrides[text]
+        return network, self._most
 
     def _count(self, change: int, *keys: str | WireListener) -> None:
         for key in keys:
@@ -117,19 +117,28 @@ class Admission:
 
     def _compute_wait_s(self, listener: WireListener, now: float) -> float:
         """How long until one more connection may be made on the listener."""
-        waits = (usage.compute_over_s(now, 1 / most) for usage, most in self._find_used(listener))
-        return max(waits, default=0.0)
+        wait_s = 0.0
+        for usage, most in self._find_used(listener):
+            wait_s = max(wait_s, usage.compute_over_s(now, 1 / most))
+        return wait_s
 
     def _note(self, listener: WireListener, now: float) -> None:
         for usage, most in self._find_used(listener):
             usage.record(now, 1 / most)
 
-    def _find_used(self, listener: WireListener) -> Iterator[tuple[Usage, int]]:
-        if self._rate_max < INT_MAX:
-            yield self._usage, self._rate_max
-        most = listener.max_connection_creation_rate
-        if most is not None:
-            yield self._usages.setdefault(listener, self._quotas.make_usage()), most
+    def _find_used(self, listener: WireListener) -> tuple[tuple[Usage, int], ...]:
+        """The rates that bound new connections of the listener: most often there is none."""
+        found = self._used.get(listener)
+        if found is None:
+            rates = (
+                (self._usage, self._rate_max),
+                (self._quotas.make_usage(), listener.max_connection_creation_rate),
+            )
+            found = tuple(
+                (usage, most) for usage, most in rates if most is not None and most < INT_MAX
+            )
+            self._used[listener] = found
+        return found
 
     def _is_behind_others(self, listener: WireListener) -> bool:
         """Whether connections wait whose limits this one shares."""

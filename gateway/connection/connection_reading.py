@@ -17,6 +17,16 @@ _WAITING_WEIGHT: Final = 1e-9
 class Reading(Answering):
     """The layer of a ``Connection`` that decides how much is read and handled, and when."""
 
+    __slots__ = (
+        "_arriving",
+        "_decoding_bytes",
+        "_has_turn_coming",
+        "_is_draining",
+        "_is_first",
+        "_settings",
+        "heartbeats",
+    )
+
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
         self._settings = shared.node.settings

@@ -87,6 +87,8 @@ class MemberPaces:
 
     def forget_all(self, connection: ConnectionHeartbeats) -> None:
         """Drop all members of a connection that is gone or has too many."""
+        if not connection.members:
+            return
         self._count_members(-len(connection.members))
         for key in connection.members:
             del self._connections[key]

@@ -142,35 +142,53 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._go_on(is_its_turn=True)
 
     def _decrypt(self, data: bytes) -> None:
-        """Decrypt all whole records, and hand over what is in them."""
-        incoming, channel = self._incoming, self._channel
+        """Decrypt all whole records, and hand over what is in them.
+
+        A record is longer than what is in it. So a read of the bytes that have come empties their
+        record, unless its beginning came earlier, and is small for a small record.
+        """
+        incoming, size = self._incoming, len(data)
         incoming.write(data)
-        chunks: list[bytes] = []
-        is_over, fault = False, None
         try:
-            while chunk := channel.read(_RECORD_BYTES):
-                chunks.append(chunk)
-                if not incoming.pending:
-                    break
-            else:
-                is_over = True
-        except ssl.SSLWantReadError:
-            pass
+            chunk = self._channel.read(size)
         except ssl.SSLError as error:
-            fault = error
+            self._hand_over(b"", error)
+            return
+        if 0 < len(chunk) < size and not incoming.pending and not self._outgoing.pending:
+            if self._connection is not None:
+                self._connection.data_received(chunk)
+        else:
+            self._decrypt_rest(chunk)
+
+    def _decrypt_rest(self, chunk: bytes) -> None:
+        """Go on behind the first ``chunk``, which is empty if the client has ended its side."""
+        chunks: list[bytes] = []
+        error = None
+        try:
+            while chunk:
+                chunks.append(chunk)
+                if len(chunks) > 1 and not self._incoming.pending:
+                    break
+                chunk = self._channel.read(_RECORD_BYTES)
+        except ssl.SSLError as raised:
+            error = raised
+        self._hand_over(b"".join(chunks), error, is_over=not chunk)
+
+    def _hand_over(self, data: bytes, error: ssl.SSLError | None, *, is_over: bool = False) -> None:
+        """Pass on what is decrypted; close if the client has ended its side, or broken TLS."""
         if self._outgoing.pending:
             # An answer to a change of keys, or an alert.
             self._raw.write(self._outgoing.read())
         connection = self._connection
         if connection is None:
             return
-        if chunks:
-            connection.data_received(chunks[0] if len(chunks) == 1 else b"".join(chunks))
-        if self._is_closing:
-            return
-        if fault is not None:
-            connection.cut("tls-record", f"a record that is none of TLS: {fault.reason}")
-        elif is_over and self._is_paused:
+        if data:
+            connection.data_received(data)
+        if error is not None and not isinstance(error, ssl.SSLWantReadError):
+            # It may have answered, which fails by now, but has not closed.
+            if not connection.closed:
+                connection.cut("tls-record", f"a record that is none of TLS: {error.reason}")
+        elif is_over and self._is_paused and not self._is_closing:
             # Its last requests wait, as they do while the end of a plain stream is not read.
             self._is_over = True
         elif is_over:

@@ -80,6 +80,8 @@ class QuotaIndex:
 
     def find_of_address(self, address: str, network: str) -> dict[str, Limit]:
         """The quotas in force for an address; by default it shares those of its network."""
+        if not self._by_entity:
+            return {}
         found = {
             key: Limit(value, QuotaEntity(ip=network))
             for key, value in self._by_entity.get(QuotaEntity(ip=DEFAULT_NAME), {}).items()

@@ -61,8 +61,8 @@ def test_sasl_without_a_mechanism_is_refused(tmp_path: Path) -> None:
         f"--ssl.keystore.location={issued.both}",
     )
     assert line == (
-        "muster: listen.kafka (SASL_SSL): SASL_SSL needs a mechanism in sasl.enabled.mechanisms, "
-        "and there is none"
+        "muster: the listener SASL_SSL uses SASL, and no mechanism is enabled: set "
+        "sasl.enabled.mechanisms=SCRAM-SHA-256"
     )
 
 

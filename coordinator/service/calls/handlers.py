@@ -143,6 +143,7 @@ def _make_method(
             if not is_stream:
                 request = deserialize(request)
                 await _check(request, context)
+            if throttle.is_active and not is_stream:
                 async with Guard(context):
                     await throttle.admit(service, method.name, request, context.peer())
             return await behaviour(request, context)

@@ -72,13 +72,18 @@ class Throttle:
 
     # ------------------------------------------------------------------------------- requests
 
+    @property
+    def is_active(self) -> bool:
+        """Whether requests have to be looked at at all."""
+        return self._quotas.is_active
+
     def check(self, caller: Caller, work: Work, held: Held | None = None) -> None:
         """Note a request that may be refused, and the group or member that it may make.
 
         Raises ``ThrottlingQuotaExceeded`` for one over a rate, which is not noted, and what
         ``Holdings.check`` raises.
         """
-        if not self._quotas.is_active:
+        if not self.is_active:
             return
         now = self._now()
         meter = self._quotas.find_meter(caller, now)
@@ -94,7 +99,7 @@ class Throttle:
 
     def note(self, caller: Caller, held: Held | None = None) -> float:
         """Note a request that is not refused; for how many seconds the client is throttled."""
-        if not self._quotas.is_active:
+        if not self.is_active:
             return 0.0
         now = self._now()
         meter = self._quotas.find_meter(caller, now)
@@ -107,7 +112,7 @@ class Throttle:
 
     async def admit(self, service: str, method: str, request: Any, peer: str) -> None:
         """Note a unary call, and wait if it has to come later; raises what ``check`` raises."""
-        if not self._quotas.is_active:
+        if not self.is_active:
             return
         caller = compute_caller(peer, getattr(request, "client_id", ""))
         is_of_members = service in _OF_MEMBERS

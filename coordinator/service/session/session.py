@@ -155,7 +155,7 @@ class Session:
     def _handle(self, action: group_pb2.MemberAction) -> None:
         kind = action.WhichOneof("action")
         try:
-            if kind not in ("join", "commit"):
+            if self._services.throttle.is_active and kind not in ("join", "commit"):
                 self._note(self._caller_of(action))
             match kind:
                 case "join":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.figures import Json, Row
+from bench.reasons import find_reason
 from bench.scenarios.tls import KAFKA, LOADS, MUSTER, PLAIN, TLS, find_cipher, make_rows, name_run
 from bench.stand import BadRun
 
@@ -52,3 +53,14 @@ def test_rows_are_of_the_same_cipher_on_both_sides() -> None:
     assert find_cipher(make_runs()) == "TLS 1.3 A"
     with pytest.raises(BadRun, match=r"Kafka: TLS 1\.3 A; Muster: TLS 1\.3 B"):
         find_cipher(make_runs("TLS 1.3 B"))
+
+
+@pytest.mark.parametrize("listener", ["TLS", "plain"])
+def test_a_reason_holds_for_both_listeners(listener: str) -> None:
+    what = "commits of 1 partition: rate"
+    assert find_reason(f"{listener}: {what}") == find_reason(what) is not None
+
+
+def test_tls_has_a_reason_of_its_own_where_it_costs() -> None:
+    assert "OpenSSL" in str(find_reason("TLS: heartbeats: rate"))
+    assert "OpenSSL" not in str(find_reason("plain: heartbeats: rate"))

@@ -16,8 +16,10 @@ from gateway.codec.decoding_in_slices import SLICE as DECODED_AT_ONCE
 from gateway.codec.decoding_in_slices import SLICE_BYTES
 from gateway.codec.kio_schema import response_schema
 from gateway.commits.commit_templates import PendingCommit
+from gateway.quotas.metered_connection import meter
 from gateway.wire_listener import WireListener
 from model.errors import ErrorCode
+from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.wire_door import PLAIN, Door, Gateway
 from tests.support.gateway.wire_rig import with_settings
 from tests.support.wire.frames import frame, make_request
@@ -46,6 +48,10 @@ class Held:
         self.contexts[number].reply(
             wire.ListGroupsResponse(throttle_time=0, error_code=0, groups=())
         )
+
+
+SHARED_MAX = 30
+"""Attributes outside of slots; with more, Python gives each instance a dictionary of its own."""
 
 
 def held_door(**changes: Any) -> tuple[Held, Door]:
@@ -467,3 +473,12 @@ def test_advertised_address_is_the_one_the_client_connected_to_unless_set() -> N
     door = gateway.connect(WireListener(endpoint))
     door.send(ask(1))
     assert held.contexts[0].advertised == ("kafka.example", 1)
+
+
+@pytest.mark.parametrize("is_metered", [False, True])
+def test_a_connection_takes_little_memory(is_metered: bool) -> None:
+    gateway = Gateway(quotas=ClientQuotas())
+    connection = gateway.connect().connection
+    if is_metered:
+        meter(connection, gateway.shared.quotas)
+    assert len(vars(connection)) <= SHARED_MAX

@@ -124,6 +124,43 @@ def test_bytes_may_be_cut_anywhere(stand: Stand, version: str, size: int) -> Non
     assert stand.connections == 1
 
 
+@pytest.mark.parametrize("last", [1, 60, 2_000])
+def test_a_large_record_may_end_with_few_bytes(stand: Stand, last: int) -> None:
+    """All that is in it is handed over then, although fewer bytes have come."""
+    door = stand.connect()
+    door.shake()
+    record = door.encrypt(b"".join(ask(number) for number in range(100)))
+    door.deliver(record[:-last])
+    assert ids(door) == []
+    door.deliver(record[-last:])
+    assert ids(door) == list(range(100))
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_what_comes_with_the_end_is_answered_before_it(stand: Stand, version: str) -> None:
+    """A client commits, leaves and ends its side: its last requests are in the same bytes."""
+    door = stand.connect(version=version)
+    door.shake()
+    records = door.encrypt(ask(1)) + door.encrypt(ask(2))
+    with pytest.raises(ssl.SSLWantReadError):
+        door.client.unwrap()
+    sent = len(door.socket.sent)
+    door.deliver(records + door.outgoing.read())
+    assert stand.echo.principals == ["User:ANONYMOUS"] * 2
+    assert len(door.socket.sent) > sent
+    assert not door.socket.is_open
+
+
+def test_records_before_a_broken_one_are_served(stand: Stand) -> None:
+    door = stand.connect()
+    door.shake()
+    records = bytearray(door.encrypt(ask(1)) + door.encrypt(ask(2)))
+    records[-1] ^= 1
+    door.deliver(bytes(records))
+    assert stand.echo.principals == ["User:ANONYMOUS"]
+    assert stand.refusals == {"tls-record": 1}
+
+
 def test_a_request_may_come_with_the_end_of_the_handshake(stand: Stand) -> None:
     door = stand.connect()
     door.deliver(door.hello())
