@@ -42,11 +42,15 @@ class Stage:
     sends: list[Callable[[MusterServer], None]] = field(default_factory=list)
 
 
+def _plant_nothing(stage: Stage, secret: str) -> None:
+    """For a secret that is planted otherwise."""
+
+
 class Place(NamedTuple):
     """Where a secret comes from; ``plant`` puts it there."""
 
     name: str
-    plant: Callable[[Stage, str], None]
+    plant: Callable[[Stage, str], None] = _plant_nothing
 
     @property
     def secret(self) -> str:
@@ -217,6 +221,40 @@ def send_command_line(server: MusterServer, secret: str) -> None:
             )
 
 
+def create_user(*words: str) -> Callable[[MusterServer, str], None]:
+    """``muster user create`` with the password on standard input."""
+
+    def send(server: MusterServer, secret: str) -> None:
+        folder = server.data_dir.parent
+        with (folder / "commands.log").open("ab") as out:
+            subprocess.run(
+                [sys.executable, "-m", "cli", "user", "create", *words, "--server", server.grpc],
+                cwd=CHECKOUT,
+                input=secret.encode(),
+                stdout=out,
+                stderr=out,
+                timeout=60,
+                check=True,
+            )
+
+    return send
+
+
+def send_salted_password(server: MusterServer, secret: str) -> None:
+    """AlterUserScramCredentials as ``kafka-configs.sh`` sends it: the salted password logs in."""
+    upsertion = {
+        "name": "carol",
+        "mechanism": 1,
+        "iterations": 4_096,
+        "salt": b"salt of carol",
+        "salted_password": secret.encode(),
+    }
+    with Client(server.address("kafka")) as client:
+        answer = client.ask(51, 0, deletions=[], upsertions=[upsertion])
+        assert [row.error_code for row in answer.results] == [0]
+        client.ask(50, 0, users=None)
+
+
 _LOAD: Final[dict[str, tuple[str, ...]]] = {
     "load": ("--members", "0", "--workload", "commits", "--duration", "1s", "--timeout", "2s"),
     "serve": (),
@@ -236,6 +274,8 @@ PLACES: Final = (
     Place("grpc metadata", sent(send_metadata)),
     Place("configs", sent(send_configs)),
     Place("command line", sent(send_command_line)),
+    Place("password on stdin", sent(create_user("dave", "--password-file", "-"))),
+    Place("salted password 0051", sent(send_salted_password)),
 )
 
 MAY_HOLD: Final = frozenset[str]()
@@ -282,13 +322,13 @@ def run_canary(folder: Path, places: Iterable[Place] = PLACES) -> Outputs:
         made = _run("log", "backup", str(folder / "backup"), "--server", server.grpc)
         assert (folder / "backup" / "backup.json").exists(), made
         wait_until(lambda: b"CreateBackup" in audit_log.read_bytes())
-        outputs |= _read_folder(folder / "data", "data", MAY_HOLD)
+        outputs |= read_folder(folder / "data", "data", MAY_HOLD)
         server.terminate()
     outputs["log"] = server.log.read_bytes()
     outputs["commands"] = (folder / "commands.log").read_bytes()
     outputs["audit log"] = audit_log.read_bytes()
-    outputs |= _read_folder(folder / "backup", "backup")
-    outputs |= _read_folder(folder / "data", "data at the end", MAY_HOLD)
+    outputs |= read_folder(folder / "backup", "backup")
+    outputs |= read_folder(folder / "data", "data at the end", MAY_HOLD)
     return outputs
 
 
@@ -323,7 +363,8 @@ def _run(*words: str, environment: Mapping[str, str] | None = None) -> bytes:
     return done.stdout
 
 
-def _read_folder(folder: Path, name: str, without: frozenset[str] = frozenset()) -> Outputs:
+def read_folder(folder: Path, name: str, without: frozenset[str] = frozenset()) -> Outputs:
+    """The files of a folder, by ``name`` and their paths in it."""
     found = {}
     for path in folder.rglob("*"):
         relative = str(path.relative_to(folder))

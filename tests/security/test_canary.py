@@ -11,6 +11,8 @@ import pytest
 from cli.settings.setting import Kind
 from cli.settings.table import SETTINGS
 from tests.security.canary import PLACES, Outputs, Place, compute_forms, find_leaks, run_canary
+from tests.security.secured_canary import PLACES as SECURED
+from tests.security.secured_canary import run_secured_canary
 from tests.server import MusterServer
 from tests.support.wire.connection import Connection
 
@@ -22,6 +24,19 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
 
 def test_no_secret_shows(outputs: Outputs) -> None:
     assert find_leaks(PLACES, outputs) == []
+
+
+def test_no_secret_of_clients_that_log_in_shows(tmp_path: Path) -> None:
+    outputs = run_secured_canary(tmp_path)
+    assert find_leaks(SECURED, outputs) == []
+    # They were heard: some were refused, and some were not.
+    assert outputs["audit log"].count(b"authentication_failed") >= 4
+    assert (
+        b"AlterUserScramCredentials" in outputs["audit log"] or b"SetUser" in outputs["audit log"]
+    )
+    assert b"SASL_AUTHENTICATION_FAILED" in outputs["commands"]
+    assert b"AuthenticationFailed" in outputs["commands"]
+    assert "data/endpoints.json" in outputs
 
 
 def test_everything_was_looked_at(outputs: Outputs) -> None:
@@ -43,8 +58,8 @@ def test_everything_was_looked_at(outputs: Outputs) -> None:
 
 def test_every_setting_that_is_a_password_has_a_place() -> None:
     names = {name for name, setting in SETTINGS.items() if setting.kind is Kind.PASSWORD}
-    assert names <= {place.name for place in PLACES}
-    secrets = [place.secret for place in PLACES]
+    assert names <= {place.name for place in (*PLACES, *SECURED)}
+    secrets = [place.secret for place in (*PLACES, *SECURED)]
     assert len(set(secrets)) == len(secrets)
 
 

@@ -127,13 +127,15 @@ class Syncs:
         durable, self._flying = self._flying, Generation()
         self._on_synced_first()
         self._show_durable(self.durable_generation)
-        for reply, answer in durable.waiters:
-            _answer(reply, answer)
+        # Repeated commits first: an answer that says that a right is revoked comes after those to
+        # all commits that were allowed before.
         for release in durable.releases:
             try:
                 release()
             except Exception:
                 log.exception("answering_failed", answer="a repeated commit")
+        for reply, answer in durable.waiters:
+            _answer(reply, answer)
         self._on_durable(self.durable_generation)
 
     def _on_watermark_synced(self, result: BaseException | None) -> None:

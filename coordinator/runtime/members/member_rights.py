@@ -54,6 +54,17 @@ class MemberRights:
         names = (topics[each.topic_id].name for each in assignment if each.topic_id in topics)
         return self._find_refused_topic(caller, names)
 
+    def find_refused_answer(
+        self,
+        caller: Caller,
+        group_id: GroupId,
+        member_id: MemberId,
+        assignment: Iterable[TopicPartitions],
+    ) -> GroupError | None:
+        """Why the member must not see an answer: a right was revoked since it asked."""
+        refusal = self.find_refusal(caller, group_id, member_id)
+        return refusal or self.find_refused_assignment(caller, assignment)
+
     def _find_refused_topic(self, caller: Caller, names: Iterable[TopicName]) -> GroupError | None:
         for name in names:
             if not self._may(caller, Operation.DESCRIBE, ResourceType.TOPIC, name):

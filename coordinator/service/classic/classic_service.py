@@ -137,6 +137,8 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         command = decode_join_group(caller, request, str(uuid.uuid4()), self._services.limits)
         self._services.access.check_group(caller, Operation.READ, command.group_id)
         response = await self._call_in_order(command, request)
+        # It may have waited long for others, and the right may have been revoked meanwhile.
+        self._services.access.check_group(caller, Operation.READ, command.group_id)
         assert isinstance(response, JoinGroupResponse)
         return classic_pb2.JoinGroupResponse(
             member_id=response.member_id,
@@ -196,6 +198,7 @@ class ClassicService(classic_pb2_grpc.ClassicServiceServicer):
         command = decode_sync_group(caller, request, self._services.limits)
         self._services.access.check_group(caller, Operation.READ, command.group_id)
         response = await self._waits.call(self._services.coordinator, command)
+        self._services.access.check_group(caller, Operation.READ, command.group_id)
         assert isinstance(response, SyncGroupResponse)
         return classic_pb2.SyncGroupResponse(
             protocol_type=response.protocol_type or "",

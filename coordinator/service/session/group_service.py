@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -26,6 +26,8 @@ from model.caller import Caller
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.commands.offsets import OffsetFetch, TopicToFetch
 from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
+from model.ids import GroupId, MemberId
+from model.log.records import TopicPartitions
 from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
 from model.responses.offsets import FetchedTopic, OffsetFetchResponse
 from model.responses.response import Response
@@ -101,6 +103,8 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             names = command.subscribed_topic_names
             if names is not UNCHANGED:
                 access.check_topics(caller, Operation.DESCRIBE, names)
+            else:
+                self._check_rights(caller, command.group_id, command.member_id)
         response = await coordinator.call(command)
         if isinstance(response, ConsumerGroupLeaveResponse):
             return group_pb2.HeartbeatResponse(
@@ -109,6 +113,8 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
         assignment = None
         if response.assignment is not None:
+            # A right may have been revoked while the answer became durable.
+            self._check_rights(caller, command.group_id, response.member_id, response.assignment)
             assignment = encode_assignment(response.assignment, coordinator.image)
         return group_pb2.HeartbeatResponse(
             member_id=response.member_id,
@@ -119,6 +125,21 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             ).group_consumer_session_timeout_ms,
             assignment=assignment,
         )
+
+    def _check_rights(
+        self,
+        caller: Caller,
+        group_id: GroupId,
+        member_id: MemberId,
+        assignment: Iterable[TopicPartitions] = (),
+    ) -> None:
+        """Raise the error that refuses a member what it has, or its assignment."""
+        rights = self._services.rights
+        if rights is None:
+            return
+        refusal = rights.find_refused_answer(caller, group_id, member_id, assignment)
+        if refusal is not None:
+            raise refusal
 
     async def _commit(
         self, request: group_pb2.CommitOffsetsRequest, peer: str
@@ -159,6 +180,8 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                 response = await self._services.coordinator.call(command)
             else:
                 past = await read_past(self._services, command.group_id, as_of, (command,))
+                # Reading the log may take long.
+                self._services.access.check_group(caller, Operation.DESCRIBE, command.group_id)
                 (response,) = past.responses
                 position = encode_position(past.position)
             if isinstance(response, GroupError):

@@ -248,8 +248,9 @@ class SessionMembers:
         rights = self._services.rights
         if rights is None:
             return None
-        refusal = rights.find_refusal(member.caller, member.group_id, member.member_id)
-        return refusal or rights.find_refused_assignment(member.caller, response.assignment or ())
+        return rights.find_refused_answer(
+            member.caller, member.group_id, member.member_id, response.assignment or ()
+        )
 
     def _send_assignment(
         self, member: SessionMember, response: ConsumerGroupHeartbeatResponse

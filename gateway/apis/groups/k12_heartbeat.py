@@ -28,7 +28,7 @@ def handle(context: RequestContext, request: Any) -> None:
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, GroupError) and not isinstance(answer, CoordinatorLoadInProgress):
             context.reply_failed(answer.code, answer.message)
-        else:
+        elif check_may_read(context, request.group_id):
             context.reply(_respond(ErrorCode.NONE))
 
     context.node.heartbeats.classic.submit(context, make_command(context, request), on_answer)

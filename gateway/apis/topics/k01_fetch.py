@@ -73,12 +73,21 @@ class _Fetch:
         self._has_error = False
         self._watch: DataWatch | None = None
         self._timer: Timer | None = None
+        self._rights_version = -1
 
     def start(self) -> Steps[None]:
         """Read the partitions, and wait if there is less than MinBytes."""
         self._hold(0)
         if self._context.closed:
             return
+        yield from self._find_partitions()
+        yield from self._read()
+        self._wait_or_reply()
+
+    def _find_partitions(self) -> Steps[None]:
+        """Find out which of the partitions exist, and may be read by the client."""
+        self._rights_version = self._context.node.authorizer.version
+        self._slots, self._read_slots, self._reads, self._keys = [], [], [], {}
         is_follower = _compute_replica_id(self._request) >= 0
         left = PARTITIONS_SLICE
         for wanted in self._request.topics:
@@ -100,8 +109,6 @@ class _Fetch:
                 if not left:
                     left = PARTITIONS_SLICE
                     yield
-        yield from self._read()
-        self._wait_or_reply()
 
     def _hold(self, found_bytes: int) -> None:
         """Count the memory that the request holds until it is answered as request bytes."""
@@ -153,6 +160,9 @@ class _Fetch:
         handle_in_slices(self._context, self._read_again())
 
     def _read_again(self) -> Steps[None]:
+        """Read what there is now. A right that was revoked during the wait holds here."""
+        if self._rights_version != self._context.node.authorizer.version:
+            yield from self._find_partitions()
         yield from self._read()
         self._reply()
 

@@ -92,10 +92,11 @@ async def run_topics(
     folder: Path,
     authorizer: Authorizer | None = None,
     log_store: LogStore | None = None,
+    coordinator: CoordinatorSettings | None = None,
     **settings: Any,
 ) -> AsyncIterator[TopicsRig]:
     """A server over a coordinator in memory and a topic store in ``folder``."""
-    runtime = Runtime(log_store or MemoryLogStore(50), CoordinatorSettings())
+    runtime = Runtime(log_store or MemoryLogStore(50), coordinator or CoordinatorSettings())
     await runtime.start()
     await runtime.loaded()
     topics = LocalTopics(folder, runtime, TopicSettings(log_min_free_bytes=0, **settings))

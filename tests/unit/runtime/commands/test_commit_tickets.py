@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import weakref
 
-from model.caller import INTERNAL
+from model.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
+from model.caller import ANONYMOUS, INTERNAL
+from model.commands.access import CreateAcls, DeleteAcls
 from model.commands.classic import (
     ClassicHeartbeat,
     JoinGroup,
@@ -99,6 +101,23 @@ def test_it_and_commands_are_written_in_the_order_of_their_arrival() -> None:
     server.settle()
     assert (server.fetch("g", "foo", 0), server.fetch("g", "foo", 1)) == (3, 2)
     assert committer.released == 2
+
+
+def test_it_is_answered_before_a_revocation_that_came_after_it() -> None:
+    """Whoever hears that the right is revoked has heard of every commit that was allowed."""
+    server, committer = standing_alone()
+    server.scheduler.blocking_ms = lambda: 10
+    rule = Rule(ANONYMOUS, "*", Operation.READ, Permission.ALLOW)
+    acl = Acl(ResourcePattern(ResourceType.GROUP, "g"), rule)
+    server.runtime.submit(CreateAcls(INTERNAL, (acl,)), lambda answer: None)
+    server.advance(30)
+    assert committer.commit(0, 1)
+    heard: list[int] = []
+    server.runtime.submit(
+        DeleteAcls(INTERNAL, (acl,)), lambda answer: heard.append(committer.released)
+    )
+    server.advance(30)
+    assert heard == [1]
 
 
 def test_a_partition_that_is_not_there_needs_a_command() -> None:
