@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from security.quotas.address_limits import AddressLimits, make_limits
+
 MIB = 1024 * 1024
 INT_MAX: Final = 2**31 - 1
 
@@ -51,3 +53,7 @@ class GatewaySettings:
 
     gateway_tls_handshake_timeout_ms: int = 10_000
     gateway_tls_handshakes_max: int = 1_000
+
+    def compute_address_limits(self) -> AddressLimits:
+        """How many connections each address may have. Raises ``ValueError``."""
+        return make_limits(self.max_connections_per_ip, self.max_connections_per_ip_overrides)

@@ -25,6 +25,7 @@ COMMANDS: Final = ("@*.command*", "@*.callback*")
 CALLED_BY_OTHERS: Final = {
     "__dir__": "Python",
     "__getattr__": "Python",
+    "eof_received": "asyncio",
     "capture_signals": "uvicorn",
     "main_loop": "uvicorn",
     "onQueryStarted": "Spark",

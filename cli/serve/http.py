@@ -7,6 +7,7 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -157,7 +158,7 @@ class HttpServer:
             self._handshakes.abort()
         await self._task
 
-    def _make_protocol(self) -> type[asyncio.Protocol]:
+    def _make_protocol(self) -> Any:
         plain = make_protocol(self._settings)
         return plain if self._handshakes is None else make_front(plain, self._handshakes)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from asyncio.sslproto import SSLProtocol
+from typing import Any, Final, cast
 
 from cli.serve.certificates import Certificates
 from cli.serve.listening import add_certificates
@@ -18,6 +19,10 @@ def find_http_tls(resolved: Resolved, certificates: Certificates) -> TlsContexts
     if not endpoint.protocol.uses_tls:
         return None
     return add_certificates(resolved, endpoint, HTTP, certificates)
+
+
+_BUFFER_BYTES: Final = 32 * 1024
+"""Of each connection. asyncio's 256 KiB are made anew for each that a flood opens."""
 
 
 class Handshakes:
@@ -52,77 +57,62 @@ class Handshakes:
             front.abort()
 
 
-class TlsFront(asyncio.Protocol):
-    """One accepted connection until its handshake is done; ``behind`` is served then."""
+class TlsFront(SSLProtocol):
+    """One accepted connection; ``behind`` is served once its handshake is done.
 
-    def __init__(self, behind: Any, handshakes: Handshakes) -> None:
-        self._behind = behind
+    It is the connection's protocol from the first byte on. ``start_tls`` would take its place too
+    late: uvloop reads before, and what it reads would be lost.
+    """
+
+    max_size = _BUFFER_BYTES
+
+    def __init__(self, behind: asyncio.Protocol, handshakes: Handshakes) -> None:
+        # The stub knows neither that nobody need wait, nor parts of a second.
+        options: Any = {"waiter": None, "ssl_handshake_timeout": handshakes.limit_s}
+        super().__init__(
+            asyncio.get_running_loop(),
+            _Waiting(self, behind, handshakes),
+            handshakes.contexts.current.context,
+            server_side=True,
+            **options,
+        )
         self._handshakes = handshakes
-        self._transport: asyncio.Transport | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._accepted: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        # Until its TLS protocol is there nobody would take what arrives.
-        transport.pause_reading()
+        self._accepted = transport
         self._handshakes.add(self)
-        self._task = asyncio.get_running_loop().create_task(self._shake_hands(transport))
+        super().connection_made(transport)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._accepted = None
         self._handshakes.remove(self)
+        super().connection_lost(exc)
 
     def abort(self) -> None:
         """Close the connection."""
         self._handshakes.remove(self)
-        if self._transport is not None:
-            self._transport.abort()
-
-    async def _shake_hands(self, transport: asyncio.Transport) -> None:
-        waiting = _Waiting()
-        try:
-            encrypted = await asyncio.get_running_loop().start_tls(
-                transport,
-                waiting,
-                self._handshakes.contexts.current.context,
-                server_side=True,
-                ssl_handshake_timeout=self._handshakes.limit_s,
-            )
-        except (OSError, asyncio.CancelledError):
-            # Also for a handshake that fails or takes too long.
-            transport.abort()
-            return
-        finally:
-            self._handshakes.remove(self)
-        if encrypted is None or waiting.is_lost:
-            return
-        encrypted.set_protocol(self._behind)
-        self._behind.connection_made(encrypted)
-        for data in waiting.received:
-            self._behind.data_received(data)
-        if waiting.is_eof and self._behind.eof_received() is None:
-            encrypted.close()
+        if self._accepted is not None:
+            cast(asyncio.Transport, self._accepted).abort()
 
 
 class _Waiting(asyncio.Protocol):
-    """Keeps what a client sends with the end of its handshake, until somebody is there for it."""
+    """Stands for the protocol ``behind`` until the handshake is done."""
 
-    def __init__(self) -> None:
-        self.received: list[bytes] = []
-        self.is_eof = self.is_lost = False
+    def __init__(self, front: TlsFront, behind: asyncio.Protocol, handshakes: Handshakes) -> None:
+        self._front = front
+        self._behind = behind
+        self._handshakes = handshakes
 
-    def data_received(self, data: bytes) -> None:
-        self.received.append(data)
-
-    def eof_received(self) -> bool:
-        self.is_eof = True
-        return True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.is_lost = True
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._handshakes.remove(self._front)
+        transport.set_protocol(self._behind)
+        self._behind.connection_made(transport)
 
 
-def make_front(behind: type[asyncio.Protocol], handshakes: Handshakes) -> type[asyncio.Protocol]:
+def make_front(
+    behind: type[asyncio.Protocol], handshakes: Handshakes
+) -> type[asyncio.BufferedProtocol]:
     """The protocol of accepted connections, which takes what the one ``behind`` it takes."""
 
     class _Front(TlsFront):

@@ -11,7 +11,7 @@ from cli.serve.listen_addresses import check_free_address, compute_listen_error
 from cli.serve.sasl import SaslSetup
 from cli.settings import Address, Resolved
 from cli.settings.listener_rules import compute_listener_plan
-from cli.settings.listener_tls import compute_tls_settings
+from cli.settings.listener_tls import PREFIX, compute_prefix_name, compute_tls_settings
 from gateway.wire_listener import WireListener
 from gateway.wire_server import KafkaServer
 from security.endpoints import Endpoint
@@ -62,13 +62,26 @@ async def bind(name: str, asked: Address, listening: Awaitable[int]) -> int:
 def _make_listener(
     resolved: Resolved, endpoint: Endpoint, certificates: Certificates, sasl: SaslSetup
 ) -> WireListener:
-    listener = WireListener(endpoint)
+    listener = WireListener(
+        endpoint,
+        max_connections=_find_limit(resolved, endpoint, "max.connections"),
+        max_connection_creation_rate=_find_limit(
+            resolved, endpoint, "max.connection.creation.rate"
+        ),
+    )
     if endpoint.protocol.uses_sasl:
         listener = replace(listener, sasl=sasl.make_sasl(endpoint))
     if endpoint.protocol.uses_tls:
         contexts = add_certificates(resolved, endpoint, "listen.kafka", certificates)
         listener = replace(listener, tls=contexts)
     return listener
+
+
+def _find_limit(resolved: Resolved, endpoint: Endpoint, name: str) -> int | None:
+    """The limit of this listener alone; that of all holds beside it."""
+    own = resolved.values.get(f"{PREFIX}{compute_prefix_name(endpoint.name)}.{name}")
+    assert own is None or isinstance(own, int), name
+    return own
 
 
 def add_certificates(

@@ -284,7 +284,7 @@ class Service:
             self._backups,
             audit=audit,
             quotas=self._quotas,
-            sessions_per_ip=self._gateway_settings.max_connections_per_ip,
+            sessions_per_ip=self._gateway_settings.compute_address_limits(),
             tls=self._doors.grpc.tls,
             authenticate=self._doors.grpc.authenticate,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cli.settings.listener_rules import check_endpoint, is_loopback
-from cli.settings.listener_tls import compute_tls_settings
+from cli.settings.listener_tls import PREFIX, compute_tls_settings
 from cli.settings.setting import Value, render_value
 from security.endpoints import Endpoint, SecurityProtocol
 from security.tls.tls_settings import PROTOCOLS, ClientAuth
@@ -16,7 +16,7 @@ HTTP = "listen.http"
 
 def check_doors(values: Mapping[str, Value]) -> list[str]:
     """What is wrong with the two listeners."""
-    mistakes = []
+    mistakes = _check_limits(values)
     for setting in (GRPC, HTTP):
         endpoint = values[setting]
         if not isinstance(endpoint, Endpoint):
@@ -25,6 +25,19 @@ def check_doors(values: Mapping[str, Value]) -> list[str]:
         mistakes += check_endpoint(setting, values, endpoint)
         if setting == GRPC:
             mistakes += _check_grpc(values, endpoint)
+    return mistakes
+
+
+def _check_limits(values: Mapping[str, Value]) -> list[str]:
+    """Limits that would be left out in silence."""
+    mistakes = []
+    for door in ("grpc", "http"):
+        for name in ("max.connections", "max.connection.creation.rate"):
+            prefixed = f"{PREFIX}{door}.{name}"
+            if prefixed in values:
+                mistakes.append(
+                    f"{prefixed} is for listeners of the Kafka wire: set {door}.connections.max"
+                )
     return mistakes
 
 

@@ -8,8 +8,8 @@ from cli.settings.door_rules import check_doors
 from cli.settings.listener_rules import OWN_AND_KAFKAS, compute_listener_plan
 from cli.settings.setting import Value
 from cli.settings.table_security import parse_super_users
-from gateway.connection.admission import parse_overrides
 from model.configs.group_configs import SERVED_CONFIGS
+from security.quotas.address_limits import parse_overrides
 
 _BOUNDED = tuple(
     (config.setting, config.lower.setting, config.upper.setting)

@@ -15,8 +15,18 @@ def _topic(name: str, doc: str, *, minimum: int = 1, is_kafka: bool = False) -> 
     )
 
 
-def _kafka(name: str, doc: str, *, minimum: int = 0, is_kafka: bool = False) -> Setting:
-    return of_field(name, Kind.INT, Scope.KAFKA, doc, minimum=minimum, is_kafka=is_kafka)
+def _kafka(
+    name: str, doc: str, *, minimum: int = 0, is_kafka: bool = False, is_per_listener: bool = False
+) -> Setting:
+    return of_field(
+        name,
+        Kind.INT,
+        Scope.KAFKA,
+        doc,
+        minimum=minimum,
+        is_kafka=is_kafka,
+        is_per_listener=is_per_listener,
+    )
 
 
 def _grpc(name: str, doc: str, *, minimum: int = 1) -> Setting:
@@ -141,7 +151,13 @@ KAFKA_SETTINGS = (
         maximum=LONG_MAX,
         is_kafka=True,
     ),
-    _kafka("max.connections", "The maximum number of open connections.", is_kafka=True),
+    _kafka(
+        "max.connections",
+        "The maximum number of open connections. With a listener's prefix, of those of this "
+        "listener, which count in the others too; more are closed at once.",
+        is_kafka=True,
+        is_per_listener=True,
+    ),
     _kafka(
         "max.connections.per.ip",
         "The maximum number of open connections of one address; the addresses of one IPv6 /64 "
@@ -159,9 +175,10 @@ KAFKA_SETTINGS = (
     _kafka(
         "max.connection.creation.rate",
         "How many connections may be made in a second. More are accepted and wait for their turn; "
-        "addresses take turns.",
+        "addresses take turns. With a listener's prefix, on this listener, beside the rate of all.",
         minimum=1,
         is_kafka=True,
+        is_per_listener=True,
     ),
     _kafka(
         "connections.max.idle.ms",

@@ -14,8 +14,9 @@ REMEMBERED_MAX: Final = 100_000
 """Decisions that are kept until the ACLs change; with more, all are forgotten."""
 REMEMBERED_NAME_MAX: Final = 256
 """Of longer names none is kept: a client may choose 32,767 bytes, and ever new ones."""
-
-
+SCOPES_MAX: Final = 1_000
+"""Different scopes of tokens that are kept with the decisions, once each; with more, all are
+forgotten."""
 _NOBODYS_NAME: Final = "hardcode"
 """Kafka's own name for a resource that no ACL is about."""
 
@@ -82,7 +83,15 @@ class AclAuthorizer:
     ``audit`` is told each refusal.
     """
 
-    __slots__ = ("_allows_without_acl", "_audit", "_decided", "_decided_at", "_super_users", "acls")
+    __slots__ = (
+        "_allows_without_acl",
+        "_audit",
+        "_decided",
+        "_decided_at",
+        "_scopes",
+        "_super_users",
+        "acls",
+    )
 
     def __init__(
         self,
@@ -97,6 +106,7 @@ class AclAuthorizer:
         self._allows_without_acl = allows_without_acl
         self._decided: dict[Request | _SomeResource, bool] = {}
         self._decided_at = self.acls.version
+        self._scopes: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     @property
     def version(self) -> int:
@@ -126,7 +136,8 @@ class AclAuthorizer:
         decided = self._find_decided()
         known = decided.get(request)
         if known is None:
-            known = decided[request] = self.decide(request).is_allowed
+            known = self.decide(request).is_allowed
+            decided[request._replace(groups=self._keep_scopes(caller))] = known
         return known
 
     def may_see_some(
@@ -146,6 +157,7 @@ class AclAuthorizer:
                 _NOBODYS_NAME,
                 caller.groups,
             )
+            asked = asked._replace(groups=self._keep_scopes(caller))
             known = decided[asked] = self.acls.allows_some(
                 request,
                 super_users=self._super_users,
@@ -156,12 +168,18 @@ class AclAuthorizer:
     def _find_decided(self) -> dict[Request | _SomeResource, bool]:
         """What was decided by the ACLs that are in force."""
         decided, version = self._decided, self.acls.version
-        if self._decided_at != version or len(decided) >= REMEMBERED_MAX:
+        is_full = len(decided) >= REMEMBERED_MAX or len(self._scopes) >= SCOPES_MAX
+        if self._decided_at != version or is_full:
             # A new one, and before its version: the thread that matches regular expressions may
             # still be deciding by the former ACLs, and must not note that among the new ones.
             decided = self._decided = {}
             self._decided_at = version
+            self._scopes = {}
         return decided
+
+    def _keep_scopes(self, caller: Caller) -> tuple[str, ...]:
+        """The caller's scopes, as they are kept: equal ones of many connections once."""
+        return self._scopes.setdefault(caller.groups, caller.groups)
 
     def decide(self, request: Request) -> Decision:
         """Decide, and say by which ACL. The host may begin with a slash: ``/127.0.0.1``."""

@@ -24,7 +24,7 @@ from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
 from coordinator.service.calls.services import Services
-from coordinator.service.calls.throttle import NO_LIMIT, Throttle
+from coordinator.service.calls.throttle import Throttle
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.credentials.authentication import Authenticate
@@ -46,6 +46,7 @@ from muster.v1 import (
     quota_pb2,
     user_pb2,
 )
+from security.quotas.address_limits import NO_LIMIT, AddressLimits
 from security.quotas.client_quotas import ClientQuotas
 
 _GROUP_SERVICE = group_pb2.DESCRIPTOR.services_by_name["GroupService"]
@@ -99,7 +100,7 @@ class GrpcServer:
         backups: Backups | None = None,
         *,
         quotas: ClientQuotas | None = None,
-        sessions_per_ip: int = NO_LIMIT,
+        sessions_per_ip: AddressLimits = NO_LIMIT,
         audit: Audit = NO_AUDIT,
         tls: ServerTls | None = None,
         authenticate: Authenticate | None = None,

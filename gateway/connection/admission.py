@@ -15,7 +15,6 @@ from gateway.connected import Connected
 from gateway.settings import INT_MAX, GatewaySettings
 from gateway.wire_clock import Clock, Timer
 from gateway.wire_listener import WireListener
-from security.quotas.addresses import ClientAddress, find_address, parse_address
 from security.quotas.client_quotas import ClientQuotas
 from security.quotas.usage import Usage
 
@@ -43,8 +42,7 @@ class Admission:
     def __init__(self, clock: Clock, settings: GatewaySettings, quotas: ClientQuotas) -> None:
         self._clock = clock
         self._quotas = quotas
-        self._most = settings.max_connections_per_ip
-        self._overrides = parse_overrides(settings.max_connections_per_ip_overrides or "")
+        self._limits = settings.compute_address_limits()
         self._rate_max = settings.max_connection_creation_rate
         self._usage = quotas.make_usage()
         self._used: dict[WireListener, tuple[tuple[Usage, int], ...]] = {}
@@ -60,7 +58,7 @@ class Admission:
         if connection in self._places:
             return None
         now = self._clock.time()
-        key, most = self._find_limit(find_address(host))
+        key, most = self._limits.find(host)
         if self._counts.get(key, 0) >= most:
             return "too-many-of-one-address", f"max.connections.per.ip={most} is reached"
         of_listener = listener.max_connections
@@ -98,12 +96,6 @@ class Admission:
         if waiting is not None and connection in waiting:
             waiting.remove(connection)
             self._note_end_of_wait(place)
-
-    def _find_limit(self, address: ClientAddress) -> tuple[str, int]:
-        text, network = address
-        if text in self._overrides:
-            return text, self._overrides[text]
-        return network, self._most
 
     def _count(self, change: int, *keys: str | WireListener) -> None:
         for key in keys:
@@ -185,17 +177,3 @@ class Admission:
         if self._waiting:
             waited_for = (listener for listener, count in self._waiting_of.items() if count)
             self._call(min(self._compute_wait_s(each, now) for each in waited_for))
-
-
-def parse_overrides(text: str) -> dict[str, int]:
-    """The limits in ``max.connections.per.ip.overrides``: ``127.0.0.1:200,2001:db8::1:50``.
-
-    Raises ``ValueError`` for what is no address and number: names of hosts are not looked up.
-    """
-    found = {}
-    for each in filter(None, map(str.strip, text.split(","))):
-        host, colon, count = each.rpartition(":")
-        if not colon or not count.strip().isdecimal():
-            raise ValueError(f"{each!r} is not ADDRESS:COUNT")
-        found[parse_address(host.strip().strip("[]")).text] = int(count)
-    return found

@@ -10,18 +10,19 @@ nothing for any of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from coordinator.runtime.loop.slices import Paced, RunsSlices
 from gateway.api import RequestContext, Route
 from gateway.connection.connection import Connection
 from gateway.connection.sasl_connection import SaslConnection
 from gateway.headers import FIXED_BYTES
+from gateway.quotas.metered_slices import MeteredSlices
 from gateway.quotas.throttle_field import set_throttle_ms
 from gateway.quotas.wire_work import OFFSET_COMMIT, find_held, find_work
+from gateway.sasl.exchange import HANDSHAKE_KEY
 from model.caller import Caller
 from model.errors import GroupError
 from security.quotas.client_quotas import ClientMeter, ClientQuotas, Work
@@ -55,7 +56,7 @@ class MeteredConnection(Connection):
         self._muted_until = self._began = 0.0
         self._is_waking = self._is_noted = False
         node = self._shared.node
-        slices = _MeteredSlices(node.slices, self._shared.turns.now, partial(_note_slice, self))
+        slices = MeteredSlices(node.slices, self._shared.turns.now, partial(_note_slice, self))
         self._node = replace(node, slices=slices)
 
     @property
@@ -231,15 +232,18 @@ class MeteredConnection(Connection):
 class MeteredSaslConnection(MeteredConnection, SaslConnection):
     """The same on a listener whose clients authenticate by SASL.
 
-    Before that nothing counts, as in Kafka: a client id alone shows nobody, and nobody's quota is
-    not that of all who are about to authenticate.
+    As in Kafka, what a client sends to authenticate counts for nobody. A client id alone shows
+    nobody, and nobody's quota is not that of all who are about to authenticate: a flood of wrong
+    passwords would throttle every login.
     """
 
     def _handle(
         self, route: Route, correlation: bytes, request: Any, raw: bytes, *, is_long: bool = False
     ) -> None:
-        handle = super()._handle if self._exchange.is_done else partial(Connection._handle, self)
-        handle(route, correlation, request, raw, is_long=is_long)
+        if self._exchange.is_done and route.api.key != HANDSHAKE_KEY:
+            super()._handle(route, correlation, request, raw, is_long=is_long)
+        else:
+            SaslConnection._handle(self, route, correlation, request, raw, is_long=is_long)
 
     def note_slice(self, seconds: float) -> None:
         """See ``MeteredConnection``."""
@@ -287,35 +291,3 @@ def _find_repeated_work(frame: bytes) -> Work:
 
 def _refuse(refusal: GroupError, context: RequestContext, request: Any) -> None:
     context.reply_failed(refusal.code, refusal.message)
-
-
-class _MeteredSlices:
-    """Notes the time of the slices of one connection's work."""
-
-    def __init__(
-        self, slices: RunsSlices, now: Callable[[], float], note: Callable[[float], None]
-    ) -> None:
-        self._slices = slices
-        self._now = now
-        self._note = note
-
-    def run(
-        self, steps: Paced[None], on_failure: Callable[[Exception], None] | None = None
-    ) -> None:
-        self._slices.run(self._measure(steps), on_failure)
-
-    def go_on(
-        self, steps: Paced[None], on_failure: Callable[[Exception], None] | None = None
-    ) -> None:
-        self._slices.go_on(self._measure(steps), on_failure)
-
-    def _measure(self, steps: Paced[None]) -> Paced[None]:
-        while True:
-            began = self._now()
-            try:
-                pause = next(steps)
-            except StopIteration:
-                return
-            finally:
-                self._note(self._now() - began)
-            yield pause

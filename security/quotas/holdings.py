@@ -17,7 +17,8 @@ GRACE_S: Final = 10.0
 _LOOK_S: Final = 1.0
 """The time between two looks at what has gone."""
 _LOOK_FROM: Final = 64
-"""So many are kept without a look at what has gone, or twice as many as the last look left."""
+"""So many (of one user, and users) are kept without a look at what has gone, or twice as many as
+the last look left."""
 
 
 class Held(NamedTuple):
@@ -72,14 +73,31 @@ class Holding:
 class Holdings:
     """What the users have that have a limit."""
 
-    __slots__ = ("_by_user",)
+    __slots__ = ("_by_user", "_look_from")
 
     def __init__(self) -> None:
         self._by_user: dict[str, Holding] = {}
+        self._look_from = _LOOK_FROM
 
-    def find(self, user: str) -> Holding:
+    def __len__(self) -> int:
+        return len(self._by_user)
+
+    def find(self, user: str, is_held: IsHeld, now: float) -> Holding:
         """What a user has."""
-        return self._by_user.setdefault(user, Holding())
+        holding = self._by_user.get(user)
+        if holding is None:
+            if len(self._by_user) >= self._look_from:
+                self._forget_gone(is_held, now)
+            holding = self._by_user[user] = Holding()
+        return holding
+
+    def _forget_gone(self, is_held: IsHeld, now: float) -> None:
+        """Forget the users that have nothing any more."""
+        for user, holding in list(self._by_user.items()):
+            holding.forget_gone(is_held, now)
+            if not holding.noted:
+                del self._by_user[user]
+        self._look_from = max(_LOOK_FROM, 2 * len(self._by_user))
 
     def forget(self) -> None:
         """Forget everything: nobody has a limit any more."""
@@ -87,7 +105,7 @@ class Holdings:
 
     def observe(self, user: str, held: Held, is_held: IsHeld, now: float) -> None:
         """Note what the user speaks for, if it is there."""
-        holding = self.find(user)
+        holding = self.find(user, is_held, now)
         if held not in holding.noted and is_held(held):
             _note(holding, held, is_held, now)
 
@@ -106,7 +124,7 @@ class Holdings:
         Raises ``PolicyViolation`` for a group, and ``GroupMaxSizeReached`` for a member, that
         would be one too many. A member whose id is still empty is not noted.
         """
-        holding = self.find(user)
+        holding = self.find(user, is_held, now)
         if held in holding.noted:
             return
         if not is_held(held):

@@ -1,16 +1,18 @@
 """A valid client in a process of its own, which says how long it had to wait.
 
-    python -m tests.attack.bystander KAFKA_HOST KAFKA_PORT GRPC_HOST:PORT ROUNDS [SECURITY]
+    python -m tests.attack.bystander KAFKA GRPC HTTP ROUNDS [--security JSON] [--doors JSON]
 
 It is a member of a group, commits and fetches over Kafka's wire, and commits over gRPC; it comes
 anew, over a new connection, every ROUNDS times. To each line on standard input it answers with
 JSON: what has been since the last one. What it waits for while it is asked counts too. With
 security (JSON of ``Security``) one connection over Kafka's wire stays, and a third loop comes anew
-each time, which logs in and commits.
+each time, which logs in and commits. So it is over gRPC with that of the doors, and a loop asks
+/readyz over a new connection each time.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import threading
@@ -19,10 +21,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import grpc
-
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
-from tests.attack.secure_client import connect
+from tests.attack.secure_client import (
+    connect,
+    connect_grpc,
+    is_ready,
+    make_context,
+    make_metadata,
+)
 from tests.interop.security import Security
 from tests.support.wire.blocking import HEARTBEAT, Client
 
@@ -153,9 +159,11 @@ class Newcomer:
 class OverGrpc:
     """Commits, each with the others' load on the way."""
 
-    def __init__(self, target: str, rounds: int) -> None:
+    def __init__(self, target: str, rounds: int, security: Security | None = None) -> None:
         self._target = target
         self._rounds = rounds
+        self._security = security
+        self._metadata = make_metadata(security)
         self._offset = 0
 
     def commit(self, stub: Any) -> None:
@@ -169,36 +177,68 @@ class OverGrpc:
                 )
             ],
         )
-        answer = stub.CommitOffsets(request, timeout=60)
+        answer = stub.CommitOffsets(request, timeout=60, metadata=self._metadata)
         if answer.error.error_code or answer.failures:
             raise RuntimeError(f"commit: {answer}")
 
     def run(self, waits: Waits) -> None:
         while True:
-            # A connection of its own each time; gRPC shares them otherwise.
-            options = (("grpc.use_local_subchannel_pool", 1),)
-            with grpc.insecure_channel(self._target, options=options) as channel:
+            with connect_grpc(self._target, self._security) as channel:
                 stub = group_pb2_grpc.GroupServiceStub(channel)
                 for _ in range(self._rounds):
                     waits.measure(partial(self.commit, stub))
                     time.sleep(PAUSE_S)
 
 
+class OverHttp:
+    """/readyz over a new connection each time."""
+
+    def __init__(self, address: tuple[str, int], security: Security) -> None:
+        self._address = address
+        self._context = make_context(security)
+
+    def ask(self) -> None:
+        if not is_ready(self._address, self._context):
+            raise RuntimeError("/readyz is not answered")
+
+    def run(self, waits: Waits) -> None:
+        while True:
+            waits.measure(self.ask)
+            time.sleep(PAUSE_S)
+
+
 def main() -> None:
-    host, port, target, rounds, *more = sys.argv[1:]
-    address = (host, int(port))
-    runs = {"grpc": OverGrpc(target, int(rounds)).run}
-    if more:
-        security = Security.parse(more[0])
+    parser = argparse.ArgumentParser()
+    for name in ("kafka", "grpc", "http"):
+        parser.add_argument(name)
+    parser.add_argument("rounds", type=int)
+    for name in ("--security", "--doors"):
+        parser.add_argument(name, type=Security.parse)
+    options = parser.parse_args()
+    rounds, security, doors = options.rounds, options.security, options.doors
+    address = _parse(options.kafka)
+    runs: dict[str, Callable[[Waits], None]] = {}
+    if security is not None:
         runs["kafka"] = OverKafka(address, ALWAYS, security).run
         runs["newcomer"] = Newcomer(address, security).run
     else:
-        runs["kafka"] = OverKafka(address, int(rounds)).run
+        runs["kafka"] = OverKafka(address, rounds).run
+    if doors is not None:
+        runs["grpc"] = OverGrpc(options.grpc, ALWAYS, doors).run
+        runs["grpc newcomer"] = OverGrpc(options.grpc, 1, doors).run
+        runs["http"] = OverHttp(_parse(options.http), doors).run
+    else:
+        runs["grpc"] = OverGrpc(options.grpc, rounds).run
     waits = {name: Waits() for name in runs}
     for name, run in runs.items():
         threading.Thread(target=run, args=(waits[name],), daemon=True).start()
     for _ in sys.stdin:
         print(json.dumps({name: waits[name].take() for name in waits}), flush=True)
+
+
+def _parse(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from tests.attack import (
     handshakes,
     logins,
     many_things,
+    secure_doors,
     wire_floods,
 )
 
@@ -23,5 +24,6 @@ ATTACKS = (
     *handshakes.ATTACKS,
     *logins.ATTACKS,
     *crowds.ATTACKS,
+    *secure_doors.ATTACKS,
     *brief.ATTACKS,
 )

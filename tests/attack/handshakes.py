@@ -24,9 +24,12 @@ _FIRST_SOURCE = 10
 
 def half_open(target: Target, strength: int) -> None:
     """Connections from many addresses, which send nothing, or half of a ClientHello."""
-    hello = make_client_hello(make_context(target.security))
+    half_open_at(target, target.kafka, make_client_hello(make_context(target.security)), strength)
+
+
+def half_open_at(target: Target, address: tuple[str, int], hello: bytes, strength: int) -> None:
     count = min(HALF_OPEN * strength, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE_FILES)
-    with Flood(target.kafka) as flood:
+    with Flood(address) as flood:
         hold_half_open(flood, hello, count)
         flood.run(3 * strength)
         target.notes.append(f"{flood.open} of {count} are left")
@@ -42,9 +45,15 @@ def hold_half_open(flood: Flood, hello: bytes, count: int) -> None:
 def leave_halfway(target: Target, strength: int) -> None:
     """Whole ClientHellos, for which the server computes, and nothing after its answer."""
     hello = make_client_hello(make_context(target.security))
+    leave_halfway_at(target, target.kafka, hello, 4 * strength)
+
+
+def leave_halfway_at(
+    target: Target, address: tuple[str, int], hello: bytes, seconds: float
+) -> None:
     opened = 0
-    end = time.monotonic() + 4 * strength
-    with Flood(target.kafka) as flood:
+    end = time.monotonic() + seconds
+    with Flood(address) as flood:
         for number in itertools.cycle(range(100)):
             if time.monotonic() > end:
                 break
@@ -59,9 +68,12 @@ def leave_halfway(target: Target, strength: int) -> None:
 def send_slowly(target: Target, strength: int) -> None:
     """ClientHellos that come a byte a second, until the server has closed every one."""
     hello = make_client_hello(make_context(target.security))
-    count = SLOW * strength
+    send_slowly_to(target, target.kafka, hello, SLOW * strength)
+
+
+def send_slowly_to(target: Target, address: tuple[str, int], hello: bytes, count: int) -> None:
     started = time.monotonic()
-    with Flood(target.kafka) as flood:
+    with Flood(address) as flood:
         for number in range(count // PER_ADDRESS):
             flood.connect(PER_ADDRESS, source=f"127.0.0.{_FIRST_SOURCE + number}", waits=False)
         for position in range(len(hello)):

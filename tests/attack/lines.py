@@ -11,7 +11,7 @@ from typing import Any, Self
 from tests.support.wire.frames import make_frame, parse
 
 _CHUNK = 1 << 18
-_CLOSE_S = 1.0
+_CLOSE_S = 0.2
 
 
 class Line:
@@ -57,8 +57,11 @@ class Line:
             await self.send(chunk[: size - start])
 
     async def receive(self) -> bytes:
-        (size,) = struct.unpack(">i", await self._reader.readexactly(4))
-        return await self._reader.readexactly(size)
+        (size,) = struct.unpack(">i", await self.receive_bytes(4))
+        return await self.receive_bytes(int(size))
+
+    async def receive_bytes(self, count: int) -> bytes:
+        return await self._reader.readexactly(count)
 
     async def wait_until_closed(self) -> None:
         """Until the server closes; what comes before is dropped."""
@@ -68,8 +71,13 @@ class Line:
 
     async def close(self) -> None:
         self._writer.close()
-        with contextlib.suppress(OSError, TimeoutError):
+        try:
             await asyncio.wait_for(self._writer.wait_closed(), _CLOSE_S)
+        except TimeoutError:
+            # The server does not say goodbye.
+            self._writer.transport.abort()
+        except OSError:
+            pass
 
 
 GONE = (OSError, asyncio.IncompleteReadError)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import http.client
 import ssl
+from pathlib import Path
+
+import grpc
 
 from tests.interop.security import PLAIN, Security
 from tests.support.wire.blocking import TIMEOUT_S, Client
@@ -48,6 +53,42 @@ def connect(address: tuple[str, int], security: Security | None) -> Client:
 def make_context(security: Security) -> ssl.SSLContext:
     """Trusts the authority of the tests, and resumes no session."""
     return ssl.create_default_context(cafile=security.ca)
+
+
+def is_ready(address: tuple[str, int], context: ssl.SSLContext | None) -> bool:
+    """Whether /readyz over a new connection says so."""
+    host, port = address
+    door = (
+        http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+        if context is None
+        else http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
+    )
+    try:
+        door.request("GET", "/readyz")
+        return door.getresponse().status == http.HTTPStatus.OK
+    except OSError:
+        return False
+    finally:
+        door.close()
+
+
+def connect_grpc(target: str, security: Security | None) -> grpc.Channel:
+    """A connection of its own: gRPC shares them otherwise."""
+    options = (("grpc.use_local_subchannel_pool", 1),)
+    if security is None:
+        return grpc.insecure_channel(target, options=options)
+    trusted = grpc.ssl_channel_credentials(Path(security.ca).read_bytes())
+    return grpc.secure_channel(target, trusted, options=options)
+
+
+def make_metadata(security: Security | None) -> tuple[tuple[str, str], ...]:
+    """What a gRPC client shows with each call."""
+    return () if security is None else (("authorization", make_basic(security)),)
+
+
+def make_basic(security: Security) -> str:
+    pair = f"{security.user}:{security.password}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"
 
 
 def make_plain_token(user: str, password: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 import time
@@ -13,8 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.attack.secure_client import connect
-from tests.attack.secured import PLAINTEXT, Secured, secure
+from tests.attack.secure_client import connect, is_ready, make_context
+from tests.attack.secured import (
+    PLAINTEXT,
+    SCRAM_USERS,
+    Secured,
+    make_users,
+    secure,
+    secure_doors,
+)
 from tests.groups import CHECKOUT
 from tests.interop.security import Security
 from tests.server import LISTENERS, MusterServer
@@ -57,6 +65,7 @@ class Attack:
     ``peak_bytes`` is how much memory it may make the server take. ``is_quick``: it runs in
     continuous integration. The bystander comes anew every ``rounds`` times. ``protocol`` is that of
     the Kafka listener: with TLS there are a certificate and, with SASL, users (`secured.py`).
+    ``secures_doors``: gRPC has TLS and asks for passwords, and HTTP has TLS.
     """
 
     name: str
@@ -67,17 +76,23 @@ class Attack:
     is_quick: bool = True
     rounds: int = 10
     protocol: str = PLAINTEXT
+    secures_doors: bool = False
 
 
 @dataclass(slots=True)
 class Target:
-    """Where to attack, and how an attacker comes in. ``notes`` are shown beside the row."""
+    """Where to attack, and how an attacker comes in. ``notes`` are shown beside the row.
+
+    ``doors`` is how it comes in over gRPC and HTTP, if they have TLS.
+    """
 
     kafka: tuple[str, int]
     grpc: tuple[str, int]
     http: tuple[str, int]
     notes: list[str] = field(default_factory=list)
     security: Security | None = None
+    doors: Security | None = None
+    longest_wait_s: float = LONGEST_WAIT_S
 
 
 @dataclass(slots=True)
@@ -98,14 +113,26 @@ class Row:
     broken: list[str] = field(default_factory=list)
 
 
+class _Server(MusterServer):
+    """Whose HTTP may have TLS."""
+
+    http_context: ssl.SSLContext | None = None
+
+    def _is_ready(self) -> bool:
+        if self.http_context is None:
+            return super()._is_ready()
+        return is_ready(self.address("http"), self.http_context)
+
+
 class Bystander:
     """The process of `tests.attack.bystander`."""
 
-    def __init__(self, server: MusterServer, rounds: int, security: Security | None) -> None:
-        host, port = server.address("kafka")
-        where = [host, str(port), server.grpc, str(rounds)]
-        if security is not None:
-            where.append(security.format())
+    def __init__(self, server: MusterServer, rounds: int, secured: Secured) -> None:
+        where = [server.kafka, server.grpc, server.http, str(rounds)]
+        if secured.security is not None:
+            where += ["--security", secured.security.format()]
+        if secured.doors is not None:
+            where += ["--doors", secured.doors.format()]
         command = [sys.executable, "-m", "tests.attack.bystander", *where]
         self._process = subprocess.Popen(
             command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -159,15 +186,26 @@ def count_descriptors(pid: int) -> int:
 
 @contextmanager
 def _served(attack: Attack, folder: Path) -> Iterator[tuple[MusterServer, Bystander, Secured]]:
-    secured = secure(attack.protocol, folder / "certificates")
-    server = MusterServer(
+    certificates = folder / "certificates"
+    secured = (
+        secure_doors(certificates)
+        if attack.secures_doors
+        else secure(attack.protocol, certificates)
+    )
+    server = _Server(
         folder / "data",
         topics=_TOPICS,
         settings={**_SETTINGS, **secured.settings, **attack.settings},
+        environment=secured.environment,
     )
     server.file_limit = attack.file_limit
+    if secured.doors is not None:
+        server.http_context = make_context(secured.doors)
     with server:
-        bystander = Bystander(server, attack.rounds, secured.security)
+        if secured.doors is not None or secured.security is not None:
+            with connect(server.address("kafka"), secured.security) as client:
+                make_users(client, SCRAM_USERS)
+        bystander = Bystander(server, attack.rounds, secured)
         try:
             yield server, bystander, secured
         finally:
@@ -190,6 +228,8 @@ def attack_server(
             *(server.address(name) for name in LISTENERS),
             notes=row.notes,
             security=secured.attacker,
+            doors=secured.door_attacker,
+            longest_wait_s=longest_wait_s,
         )
         started = time.monotonic()
         try:
@@ -219,8 +259,11 @@ def _look(
     time.sleep(0.5)
     told = bystander.take()
     row.answers = sum(door["answers"] for door in told.values())
-    row.grpc_s = told["grpc"]["longest_s"]
-    row.kafka_s = max(door["longest_s"] for name, door in told.items() if name != "grpc")
+    waits = {name: door["longest_s"] for name, door in told.items()}
+    row.grpc_s = max(wait for name, wait in waits.items() if name.startswith("grpc"))
+    row.kafka_s = max(wait for name, wait in waits.items() if not name.startswith(("grpc", "http")))
+    if "http" in waits:
+        row.notes.append(f"HTTP {waits['http']:.2f} s")
     for name, door in told.items():
         if door["errors"]:
             row.broken.append(f"{name}: the bystander was told {door['errors']}")

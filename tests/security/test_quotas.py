@@ -26,6 +26,8 @@ VERSIONS = 18
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[MusterServer]:
     settings = {
+        "listen.kafka": "127.0.0.1:0,SMALL:PLAINTEXT://127.0.0.1:0",
+        "listener.name.small.max.connections": 3,
         "max.connections.per.ip": 100,
         "group.consumer.session.timeout.ms": 6_000,
         "group.consumer.min.session.timeout.ms": 6_000,
@@ -183,3 +185,17 @@ def test_an_address_may_have_its_connections_again(server: MusterServer) -> None
             return
         except ConnectionError:
             assert time.monotonic() < end
+
+
+def test_a_listener_has_so_many_connections_and_another_its_own(server: MusterServer) -> None:
+    small = server.address("SMALL")
+    held = [Client(small) for _ in range(3)]
+    for client in held:
+        assert client.ask(VERSIONS, 0).error_code == 0
+    with pytest.raises(OSError), Client(small) as fourth:
+        fourth.ask(VERSIONS, 0)
+    with Client(server.address("kafka")) as other:
+        assert other.ask(VERSIONS, 0).error_code == 0
+    for client in held:
+        assert client.ask(VERSIONS, 0).error_code == 0
+        client.close()

@@ -19,12 +19,11 @@ from coordinator.service.calls.grpc_caller import compute_caller
 from model.caller import Caller
 from model.errors import ThrottlingQuotaExceeded
 from model.ids import GroupId, MemberId
-from security.quotas.addresses import find_address
+from security.quotas.address_limits import NO_LIMIT, AddressLimits
 from security.quotas.client_quotas import ClientQuotas, Work
 from security.quotas.holdings import Held
 
 DOOR: Final = "grpc"
-NO_LIMIT: Final = 2**31 - 1
 _MAKES_MEMBERS: Final = ("Heartbeat", "JoinGroup")
 _KEEPS_MEMBERS: Final = ("Heartbeat", "SyncGroup", "LeaveGroup")
 _OF_MEMBERS: Final = ("GroupService", "ClassicService")
@@ -37,18 +36,18 @@ class TooManySessions(Exception):
 
 
 class Throttle:
-    """The quotas of the gRPC door. ``sessions_max``: open sessions of one address."""
+    """The quotas of the gRPC door. ``sessions``: how many may be open of each address."""
 
     def __init__(
         self,
         coordinator: Coordinator,
         quotas: ClientQuotas | None = None,
-        sessions_max: int = NO_LIMIT,
+        sessions: AddressLimits = NO_LIMIT,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._coordinator = coordinator
         self._quotas = quotas if quotas is not None else ClientQuotas()
-        self._sessions_max = sessions_max
+        self._sessions_most = sessions
         self._now = now
         self._sessions: Counter[str] = Counter()
 
@@ -56,13 +55,13 @@ class Throttle:
 
     def open_session(self, host: str) -> str:
         """Count a session; returns what to close. Raises ``TooManySessions``."""
-        network = find_address(host).network
-        if self._sessions[network] >= self._sessions_max:
+        opened, most = self._sessions_most.find(host)
+        if self._sessions[opened] >= most:
             raise TooManySessions(
-                f"max.connections.per.ip: {self._sessions_max} sessions are open from this address"
+                f"max.connections.per.ip: {most} sessions are open from this address"
             )
-        self._sessions[network] += 1
-        return network
+        self._sessions[opened] += 1
+        return opened
 
     def close_session(self, opened: str) -> None:
         """Count it no more."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +20,8 @@ from security.identity import Identity
 
 THREADS: Final = 2
 REMEMBERED_S: Final = 300.0
+NICENESS: Final = 10
+"""By so much the threads give way to the event loop, which a flood would take processors from."""
 
 
 class _Running(NamedTuple):
@@ -53,7 +58,9 @@ class PasswordChecks:
         self._running: dict[bytes, _Running] = {}
         self._waiting = WaitingCounts()
         self._line = FairLine(THREADS)
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="muster-passwords")
+        self._pool = ThreadPoolExecutor(
+            THREADS, thread_name_prefix="muster-passwords", initializer=_give_way
+        )
 
     def find(self, presented: UserPassword, now_s: float) -> Identity | None:
         """The identity of a password that was checked lately."""
@@ -108,3 +115,10 @@ class PasswordChecks:
 async def _hold(counted: ExitStack, checking: Coroutine[Any, Any, Identity]) -> Identity:
     with counted:
         return await checking
+
+
+def _give_way() -> None:
+    """Lower the priority of this thread, where threads have one of their own."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.nice(0) + NICENESS)

@@ -12,7 +12,6 @@ import grpc.aio
 
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.calls.throttle import NO_LIMIT
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls
 from coordinator.service.grpc_server import GrpcServer
@@ -24,6 +23,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicId, TopicName
 from model.responses.groups import ConsumerGroupDescribeResponse, DescribedMember
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2_grpc
+from security.quotas.address_limits import NO_LIMIT, AddressLimits
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.memory import MemoryLogStore
 from tests.support.waiting import until_answered
@@ -116,7 +116,7 @@ def _make(
     authorizer: Authorizer,
     *,
     quotas: ClientQuotas | None,
-    sessions_per_ip: int,
+    sessions_per_ip: AddressLimits,
     tls: ServerTls | None,
     authenticate: Authenticate | None,
 ) -> tuple[Runtime, GrpcServer]:
@@ -146,7 +146,7 @@ async def running_stand(
     grpc_settings: GrpcSettings | None = None,
     authorizer: Authorizer | None = None,
     quotas: ClientQuotas | None = None,
-    sessions_per_ip: int = NO_LIMIT,
+    sessions_per_ip: AddressLimits = NO_LIMIT,
     tls: ServerTls | None = None,
     authenticate: Authenticate | None = None,
 ) -> AsyncIterator[Stand]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
+import pytest
+
+from coordinator.runtime import authorizer as module
 from coordinator.runtime.authorizer import REMEMBERED_NAME_MAX, AclAuthorizer
 from model.acls import (
     ANY_HOST,
@@ -55,3 +59,26 @@ def test_the_host_that_is_asked_about_may_be_written_in_any_way() -> None:
     for host in ("/2001:db8:0:0:0:0:0:1", "2001:db8::1", "2001:DB8:0::1"):
         caller = Caller("User:alice", "c", host)
         assert authorizer.authorize(caller, Operation.READ, ResourceType.GROUP, "g")
+
+
+def test_only_so_many_decisions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED_MAX", 50)
+    authorizer = AclAuthorizer()
+    for number in range(500):
+        assert not authorizer.may_see(ALICE, Operation.READ, ResourceType.GROUP, f"g-{number}")
+        assert len(authorizer._decided) <= 50
+
+
+def test_equal_scopes_are_kept_once_and_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SCOPES_MAX", 10)
+    authorizer = AclAuthorizer()
+    for number in range(30):
+        scopes = tuple(f"Group:{'s' * 200}-{each}" for each in range(100))
+        caller = replace(ALICE, groups=scopes)
+        authorizer.may_see(caller, Operation.READ, ResourceType.GROUP, f"g-{number}")
+        authorizer.may_see_some(caller, Operation.READ, ResourceType.GROUP)
+    assert len({id(request.groups) for request in authorizer._decided}) == 1
+    for number in range(100):
+        caller = replace(ALICE, groups=(f"Group:{number}",))
+        authorizer.may_see(caller, Operation.READ, ResourceType.GROUP, "mine")
+        assert len({request.groups for request in authorizer._decided}) <= 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -123,3 +123,21 @@ async def test_it_stops_amid_handshakes(authority: Authority) -> None:
     async with serving(load(authority), settings) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.close()
+
+
+@pytest.mark.parametrize(
+    "served",
+    [
+        test_it_is_served_over_tls,
+        test_plain_bytes_end_the_connection,
+        test_handshakes_that_lead_nowhere_keep_nobody_out,
+        test_a_handshake_has_a_time_limit,
+        test_it_stops_amid_handshakes,
+    ],
+)
+def test_it_is_the_same_on_uvloop(
+    served: Callable[[Authority], Coroutine[None, None, None]], authority: Authority
+) -> None:
+    """Bug: its transports are no ``asyncio.Transport``, and each connection was an error."""
+    uvloop = pytest.importorskip("uvloop")
+    uvloop.run(served(authority))

@@ -62,6 +62,20 @@ def test_grpc_takes_each_protocol(
             ["--listen.grpc=SSL://127.0.0.1:1", KEYS, "--ssl.enabled.protocols=TLSv1.3"],
             "gRPC always serves both versions of TLS",
         ),
+        (
+            ["--listener.name.grpc.max.connections=5"],
+            "listener.name.grpc.max.connections is for listeners of the Kafka wire: set "
+            "grpc.connections.max",
+        ),
+        (
+            ["--listener.name.http.max.connections=5"],
+            "listener.name.http.max.connections is for listeners of the Kafka wire: set "
+            "http.connections.max",
+        ),
+        (
+            ["--listener.name.grpc.max.connection.creation.rate=5"],
+            "listener.name.grpc.max.connection.creation.rate is for listeners of the Kafka wire",
+        ),
     ],
 )
 def test_what_is_refused(flags: list[str], says: str) -> None:

@@ -87,4 +87,19 @@ def test_ids_that_nobody_has_are_forgotten() -> None:
             groups_max=None,
             members_max=1_000_000,
         )
-    assert len(groups.holdings.find("a").noted) < 200
+    assert len(groups.holdings.find("a", groups.is_held, NOW).noted) < 200
+
+
+def test_users_that_have_nothing_any_more_are_forgotten() -> None:
+    groups = Groups()
+    for number in range(5_000):
+        held = Held(GroupId(f"g{number}"), MemberId("m"))
+        groups.holdings.check(
+            f"user-{number}",
+            held,
+            groups.is_held,
+            NOW + number,
+            groups_max=5,
+            members_max=5,
+        )
+    assert len(groups.holdings) < 200

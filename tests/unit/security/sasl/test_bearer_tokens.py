@@ -309,6 +309,11 @@ class TestKeySets:
         assert list(found.by_id) == ["k1"]
         assert found.only is found.by_id["k1"]
 
+    def test_only_so_many_keys_are_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("security.sasl.jwks.KEYS_MAX", 3)
+        rows = [{**jwk(rsa_key()), "kid": f"k{number}"} for number in range(10)]
+        assert list(key_set(*rows).by_id) == ["k0", "k1", "k2"]
+
     def test_the_first_key_of_an_id_stands(self) -> None:
         found = key_set(jwk(rsa_key()), jwk(rsa_key(1)))
         assert verifier(found).verify(sign(), NOW_S)

@@ -16,6 +16,7 @@ from coordinator.service.wire.error_statuses import DETAILS_KEY, PUSHBACK_KEY
 from model.errors import ErrorCode
 from model.quotas import QuotaEntity
 from muster.v1 import admin_pb2, classic_pb2, group_pb2, quota_pb2, quota_pb2_grpc, types_pb2
+from security.quotas.address_limits import AddressLimits, make_limits
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.service.stand import Stand, running_stand
 
@@ -221,7 +222,7 @@ async def test_a_session_is_told_when_its_member_may_join() -> None:
 
 
 async def test_an_address_has_so_many_sessions() -> None:
-    async with running_stand(sessions_per_ip=1) as stand:
+    async with running_stand(sessions_per_ip=AddressLimits(1)) as stand:
         first = stand.group_stub().Session()
         await ask(first, make_join("m1"))
         await update_of(first, "assignment")
@@ -232,6 +233,19 @@ async def test_an_address_has_so_many_sessions() -> None:
         first.cancel()
         third = await until_opened(stand)
         third.cancel()
+
+
+async def test_an_address_with_a_limit_of_its_own_has_it_for_sessions_too() -> None:
+    async with running_stand(sessions_per_ip=make_limits(0, "127.0.0.1:1")) as stand:
+        first = stand.group_stub().Session()
+        await ask(first, make_join("m1"))
+        await update_of(first, "assignment")
+        second = stand.group_stub().Session()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await use_up(second)
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "1 sessions are open" in (caught.value.details() or "")
+        first.cancel()
 
 
 async def use_up(stream: Any) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from coordinator.service.credentials.fair_line import WAITING_OF_CONNECTION_MAX, LineTooLong
-from coordinator.service.credentials.password_checks import THREADS, PasswordChecks
+from coordinator.service.credentials.password_checks import NICENESS, THREADS, PasswordChecks
 from coordinator.service.credentials.presented import UserPassword
 from model.secret import Secret
 from security.identity import Identity
@@ -146,3 +148,19 @@ async def test_a_call_that_is_cancelled_keeps_its_place_until_its_check_has_ende
         going_on.set()
     await asyncio.gather(*calls, return_exceptions=True)
     assert len(passwords.checked) == 3 * THREADS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+async def test_checks_give_way_to_the_event_loop(
+    checks: PasswordChecks, passwords: Passwords
+) -> None:
+    found: list[int] = []
+
+    def note(user: str) -> None:
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    passwords.before_check = note
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    await check(checks, ALICE)
+    assert found == [min(before + NICENESS, 19)]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
