@@ -44,7 +44,9 @@ class DataFolder:
         from storage.log_store import StoreError
 
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                # The store has the keys of SCRAM users. Who opened a folder to others keeps it so.
+                self.path.mkdir(mode=0o700, parents=True)
             try:
                 finish_replacement(self.store)
             except StoreUnfinished as error:

@@ -51,7 +51,8 @@ def compute_followers(values: Mapping[str, Value], chosen: Container[str]) -> di
         for bound, compute in ((lower, min), (upper, max)):
             if bound not in chosen:
                 found[bound] = compute(_number(found, bound), value)
-    if "audit.log" not in chosen and values["authorizer.class.name"] is not None:
+    refuses = values["authorizer.class.name"] is not None or values["sasl.enabled.mechanisms"]
+    if "audit.log" not in chosen and refuses:
         # As Kafka logs refusals unless it is told not to.
         found["audit.log"] = "stdout"
     return {name: value for name, value in found.items() if value != values[name]}

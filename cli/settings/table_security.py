@@ -62,7 +62,8 @@ SECURITY_SETTINGS = (
         None,
         Scope.SECURITY,
         "Where the audit log is written: a file, or `stdout`. By default `stdout` if "
-        "`authorizer.class.name` is set, else nowhere; an empty value turns it off.",
+        "`authorizer.class.name` or `sasl.enabled.mechanisms` is set, else nowhere; an empty value "
+        "turns it off.",
     ),
     Setting(
         "audit.log.max.bytes",

@@ -23,6 +23,16 @@ import grpc
 from muster.v1 import admin_pb2, admin_pb2_grpc
 from tests.groups import CHECKOUT
 from tests.server import MusterServer
+from tests.support.service.raw_http2 import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    PREFACE,
+    SETTINGS,
+    frame,
+    header_block,
+)
 from tests.support.waiting import wait_until
 from tests.support.wire.blocking import Client
 from tests.support.wire.fields import commit
@@ -177,6 +187,13 @@ def send_metadata(server: MusterServer, secret: str) -> None:
                 stub.DeleteGroup(request, metadata=metadata)
 
 
+def send_bad_metadata(server: MusterServer, secret: str) -> None:
+    """A header that is not UTF-8, as no client of gRPC sends it."""
+    headers = header_block(authorization=f"Basic \xff{secret}")
+    call = frame(HEADERS, END_HEADERS, 1, headers) + frame(DATA, END_STREAM, 1, bytes(5))
+    send_bytes(server, "grpc", PREFACE + frame(SETTINGS, 0, 0) + call)
+
+
 def send_configs(server: MusterServer, secret: str) -> None:
     """Passwords as configs of brokers, topics and groups, where there are none."""
     names = ("ssl.keystore.password", "sasl.jaas.config", "listener.name.x.ssl.key.password")
@@ -266,12 +283,14 @@ PLACES: Final = (
     Place("ssl.truststore.password", by_file_provider("ssl.truststore.password")),
     Place("ssl.key.password", by_env_provider("ssl.key.password")),
     Place("ssl.keystore.key", by_directory_provider("ssl.keystore.key")),
+    Place("sasl.jaas.config", in_file("sasl.jaas.config")),
     Place("MUSTER_SASL_PASSWORD", in_variable("MUSTER_SASL_PASSWORD")),
     Place("another variable", in_variable("AWS_SECRET_ACCESS_KEY")),
     Place("sasl token", sent(send_sasl_token)),
     Place("garbage", sent(send_garbage)),
     Place("http", sent(send_http)),
     Place("grpc metadata", sent(send_metadata)),
+    Place("grpc metadata that is no text", sent(send_bad_metadata)),
     Place("configs", sent(send_configs)),
     Place("command line", sent(send_command_line)),
     Place("password on stdin", sent(create_user("dave", "--password-file", "-"))),

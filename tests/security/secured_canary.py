@@ -25,7 +25,7 @@ from tests.support.certificates import Authority
 from tests.support.security.tokens import ISSUER, jwk, jwks, rsa_key
 
 KEY_PASSWORD: Final = Place("password of a real key")
-JAAS_USER: Final = Place("sasl.jaas.config")
+JAAS_USER: Final = Place("user of sasl.jaas.config")
 WRONG: Final = Place("wrong password")
 TOKEN: Final = Place("claim of a token")
 BAD_TOKEN: Final = Place("claim of a bad token")

@@ -170,6 +170,7 @@ def test_where_it_is_by_default() -> None:
     assert resolve_audit(authorizer, "--audit.log=") is None
     assert resolve_audit(authorizer, "--audit.log=/x/audit.log") == "/x/audit.log"
     assert resolve_audit("--audit.log=stdout") == "stdout"
+    assert resolve_audit("--sasl.enabled.mechanisms=PLAIN") == "stdout"
 
 
 def test_it_is_made_as_the_settings_say(tmp_path: Path) -> None:
