@@ -20,11 +20,16 @@ Patch = tuple[Any, str, Callable[..., Any]]
 
 
 def _enter_as_handled(
-    self: SessionRegistry, key: MemberKey, session: Superseded, join_id: int, incarnation: int
+    self: SessionRegistry,
+    key: MemberKey,
+    session: Superseded,
+    join_id: int,
+    incarnation: int,
+    principal: str,
 ) -> bool:
     older = self._owners.get(key)
     self._owners[key] = session
-    self._latest[key] = LatestJoin(join_id, session.number, incarnation)
+    self._latest[key] = LatestJoin(join_id, session.number, incarnation, principal)
     if older is not None and older is not session:
         older.supersede(key)
     return True
