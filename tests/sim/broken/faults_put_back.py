@@ -163,9 +163,9 @@ _ROWS = (
     PutBack(commit_answered_too_early, frozenset({"L2"}), 2, "wire"),
     PutBack(offsets_of_a_deleted_topic, frozenset({"S19"}), 4, "wire"),
     PutBack(downgrade_looks_settled, frozenset({"L12", "S2"}), 22, "wire"),
-    PutBack(downgrade_gives_twice, frozenset({"S2", "S21"}), 19, "wire"),
+    PutBack(downgrade_gives_twice, frozenset({"S2", "S21"}), 11, "wire"),
     PutBack(upgrade_without_an_epoch, frozenset({"L12"}), 1395, "wire"),
-    PutBack(join_lost_at_a_downgrade, frozenset({"S30"}), 158, "wire"),
+    PutBack(join_lost_at_a_downgrade, frozenset({"S30"}), 114, "wire"),
     PutBack(unknown_partitions_revoked, frozenset({"S30"}), 4632, "wire"),
 )
 PUT_BACK = make_table(*_ROWS, *SESSIONS)

@@ -218,7 +218,9 @@ class ServerCall:
             if self._handler.request_streaming:
                 await self._handler.stream_stream(None, self)
             else:
-                request = self._handler.request_deserializer(self._inbox.popleft())
+                request = self._inbox.popleft()
+                if self._handler.request_deserializer is not None:
+                    request = self._handler.request_deserializer(request)
                 answer = await self._handler.unary_unary(request, self)
                 if not self._is_over:
                     data = self._handler.response_serializer(answer)
