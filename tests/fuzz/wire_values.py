@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -149,9 +150,11 @@ def _make_plain(pool: Pool, row: Field, kind: Any) -> Any:
         return pool.mostly(pool.pick(*pool.groups), *STRINGS)
     if row.name == "name":
         return _make_name(pool, kind.__name__)
+    letter = FIXED.get(row.kafka_type, "")
+    if letter == "d":
+        return pool.pick(5.0, 0.0, -1.0, 0.5, 1e300, math.inf, math.nan)
     if row.name in _BY_NAME:
         return _BY_NAME[row.name](pool)
-    letter = FIXED.get(row.kafka_type, "")
     if letter == "?":
         return pool.pick(True, False)
     if letter in _WIDTHS:
