@@ -56,10 +56,10 @@ GROUPS = (
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
-    Group("security", 1.5, ("security/",)),
+    Group("security", 2.5, ("security/",), workers=3),
     Group(
         "e2e",
-        9,
+        8,
         (
             "interop/",
             "differential/",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,11 @@ def test_static_members_with_a_pattern_keep_their_partitions_while_away(
 ) -> None:
     confluent_client.produce(server, range(RECORDS))
     confluent_client.produce(server, range(RECORDS), "payments")
-    with instance(server, "one") as one, instance(server, "two") as two:
+    with ExitStack() as programs:
+        one = programs.enter_context(instance(server, "one"))
+        # Alone at first, so that the other one never had what this one keeps.
+        wait_until_held([one], NAMES, each=4)
+        two = programs.enter_context(instance(server, "two"))
         wait_until_held([one, two], NAMES, each=2)
         holding = Owned(one).now()
         # The other may have read all there was before it had to share.
