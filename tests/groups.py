@@ -56,7 +56,7 @@ GROUPS = (
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
-    Group("security", 2.5, ("security/",), workers=3),
+    Group("security", 2.5, ("security/",), "loadfile", workers=3),
     Group(
         "e2e",
         8,
