@@ -21,7 +21,7 @@ from coordinator.service.credentials.authentication import (
 from coordinator.service.credentials.password_checks import PasswordChecks
 from coordinator.service.credentials.server_tls import ServerTls
 from model.scram import ScramMechanism
-from security.sasl.oauthbearer import OAUTHBEARER
+from security.sasl.conversation import OAUTHBEARER
 from security.scram_credentials import ScramCredentials
 from security.tls.tls_settings import ClientAuth
 

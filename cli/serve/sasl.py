@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from cli.errors import CommandError, ExitCode
-from cli.serve.jwks_keys import JwksKeys
 from cli.settings import Resolved, SettingsError, Value
 from cli.settings.listener_tls import PREFIX, compute_prefix_name, get_of_listener
 from gateway.sasl.sasl_listener import SaslListener
 from model.scram import ScramMechanism
 from model.secret import Secret
 from security.endpoints import Endpoint
-from security.sasl.bearer_tokens import BearerRules, BearerVerifier
-from security.sasl.conversation import Mechanism
+from security.sasl.conversation import OAUTHBEARER, Mechanism
 from security.sasl.jaas import parse_plain_users
-from security.sasl.oauthbearer import OAUTHBEARER, OauthBearer
 from security.sasl.plain import PLAIN, Plain
-from security.sasl.scram import Scram
 from security.sasl.scram_users import PasswordVerifier
 from security.scram_credentials import ScramCredentials
+
+if TYPE_CHECKING:
+    from cli.serve.jwks_keys import JwksKeys
+    from security.sasl.bearer_tokens import BearerVerifier
 
 
 class SaslSetup:
@@ -87,6 +88,9 @@ class SaslSetup:
 
     def make_bearer_verifier(self, listener: str) -> BearerVerifier:
         """Checks the tokens of this listener's clients. Raises ``SettingsError``."""
+        # Here and below: what these import takes long, and few servers need it.
+        from security.sasl.bearer_tokens import BearerRules, BearerVerifier
+
         prefix = "sasl.oauthbearer."
         issuer, sub, scope = (
             self._get(listener, prefix + each, OAUTHBEARER)
@@ -107,8 +111,12 @@ class SaslSetup:
             case "PLAIN":
                 return self._make_plain(listener)
             case "OAUTHBEARER":
+                from security.sasl.oauthbearer import OauthBearer
+
                 return OauthBearer(self.make_bearer_verifier(listener))
             case _:
+                from security.sasl.scram import Scram
+
                 return Scram(ScramMechanism(mechanism), self.credentials, self._salt_secret)
 
     def _salt_secret(self) -> bytes:
@@ -127,6 +135,8 @@ class SaslSetup:
 
     def find_keys(self, listener: str) -> JwksKeys:
         """The keys that this listener's tokens are signed with, which listeners may share."""
+        from cli.serve.jwks_keys import JwksKeys
+
         name = "sasl.oauthbearer.jwks.endpoint.url"
         url = self._get(listener, name, OAUTHBEARER)
         if not isinstance(url, str):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from security.identity import Identity
+
+OAUTHBEARER: Final = "OAUTHBEARER"
+"""The mechanism of tokens. Its own module takes long to import, and few servers need it."""
 
 
 class NotAuthenticated(Exception):

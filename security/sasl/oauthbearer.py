@@ -6,9 +6,13 @@ import re
 from typing import Final
 
 from security.sasl.bearer_tokens import BearerVerifier
-from security.sasl.conversation import Authenticated, NotAuthenticated, decode_text
+from security.sasl.conversation import (
+    OAUTHBEARER,
+    Authenticated,
+    NotAuthenticated,
+    decode_text,
+)
 
-OAUTHBEARER: Final = "OAUTHBEARER"
 TOKEN_BYTES_MAX: Final = 32 * 1024
 _SEPARATOR: Final = "\1"
 _KEY: Final = re.compile(r"[A-Za-z]+")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from security.tls.cipher_suites import compute_cipher_choice
-from security.tls.key_material import KeyMaterial, read_key_material
 from security.tls.mapping_rules import MappingRules, RuleFault, parse_mapping_rules
 from security.tls.memory_files import open_memory_file
 from security.tls.tls_settings import TLS_1_2, TLS_1_3, ClientAuth, TlsFault, TlsSettings
+
+if TYPE_CHECKING:
+    from security.tls.key_material import KeyMaterial
 
 _VERSIONS: Final = {TLS_1_2: ssl.TLSVersion.TLSv1_2, TLS_1_3: ssl.TLSVersion.TLSv1_3}
 _VERIFYING: Final = {
@@ -49,6 +51,9 @@ class TlsContexts:
 
 def load_tls(settings: TlsSettings) -> TlsContext:
     """Read keys and certificates, and make a context of them. Raises ``TlsFault``."""
+    # What reads keys takes long to import, and few servers need it.
+    from security.tls.key_material import read_key_material
+
     material = read_key_material(settings)
     try:
         rules = parse_mapping_rules(settings.principal_mapping_rules)
@@ -65,6 +70,8 @@ def make_server_context(
 
     ``material``: what the settings name, if it has been read already.
     """
+    from security.tls.key_material import read_key_material
+
     found = material or read_key_material(settings)
     choice = compute_cipher_choice(settings.cipher_suites, settings.enabled_protocols)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

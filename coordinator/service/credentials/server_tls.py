@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ssl
+from typing import TYPE_CHECKING
 
 import grpc
 
 from security.identity import Identity
-from security.tls.key_material import KeyMaterial
 from security.tls.principals import compute_identity
 from security.tls.server_contexts import TlsContexts
+
+if TYPE_CHECKING:
+    from security.tls.key_material import KeyMaterial
 
 
 class ServerTls:
