@@ -58,7 +58,7 @@ from model.commands.users import (
 )
 from model.topics import Topic, TopicImage
 
-AuditedCommand: TypeAlias = (
+CataloguedCommand: TypeAlias = (
     CreateTopic
     | GrowTopic
     | SetTopicRacks
@@ -69,6 +69,11 @@ AuditedCommand: TypeAlias = (
     | AlterUserScramCredentials
     | SetUser
     | AlterQuotas
+)
+"""Changes of what all log partitions share."""
+
+AuditedCommand: TypeAlias = (
+    CataloguedCommand
     | DeleteGroup
     | DeleteOffsets
     | OffsetCommit

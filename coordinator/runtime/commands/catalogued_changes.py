@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from coordinator.core.groups.quota_changes import compute_entity
 from coordinator.runtime.audit import State
-from coordinator.runtime.commands.audited_commands import find_deleted
+from coordinator.runtime.commands.audited_commands import CataloguedCommand, find_deleted
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.acls import Acl
 from model.commands.access import CreateAcls, DeleteAcls
@@ -28,27 +28,13 @@ from storage.codec.kinds import uuid_to_json
 PART: Final = 100
 """Offsets, ACLs and members in one line of the log."""
 
-Catalogued = (
-    CreateTopic
-    | GrowTopic
-    | SetTopicRacks
-    | DeleteTopic
-    | AlterGroupConfigs
-    | CreateAcls
-    | DeleteAcls
-    | AlterUserScramCredentials
-    | SetUser
-    | AlterQuotas
-)
-"""Commands of what all log partitions share."""
-
 _Users: TypeAlias = Mapping[str, Mapping[ScramMechanism, ScramCredential]]
 _Quotas: TypeAlias = Mapping[QuotaEntity, Mapping[str, float]]
 Looked: TypeAlias = State | _Users | _Quotas | frozenset[Acl] | None
 Pair: TypeAlias = tuple[State | None, State | None]
 
 
-def look_in_catalogue(catalogue: TopicCatalogueRuntime, command: Catalogued) -> Looked:
+def look_in_catalogue(catalogue: TopicCatalogueRuntime, command: CataloguedCommand) -> Looked:
     """What the command is about, as it is now."""
     match command:
         case CreateTopic(name=name) | GrowTopic(name=name) | SetTopicRacks(name=name):
@@ -89,7 +75,7 @@ def _find_quotas(catalogue: TopicCatalogueRuntime, command: AlterQuotas) -> _Quo
     return found
 
 
-def compute_catalogued(command: Catalogued, before: Any, after: Any) -> Iterator[Pair]:
+def compute_catalogued(command: CataloguedCommand, before: Any, after: Any) -> Iterator[Pair]:
     """What was before and what is after, in parts that fit a line."""
     match command:
         case CreateTopic() | GrowTopic() | SetTopicRacks() | DeleteTopic() | AlterGroupConfigs():

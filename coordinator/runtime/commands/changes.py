@@ -19,6 +19,7 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.audit import Audit, Change, State
 from coordinator.runtime.commands.audited_commands import (
     AuditedCommand,
+    CataloguedCommand,
     Subject,
     find_audited,
     find_subject,
@@ -26,7 +27,6 @@ from coordinator.runtime.commands.audited_commands import (
 )
 from coordinator.runtime.commands.catalogued_changes import (
     PART,
-    Catalogued,
     Looked,
     Pair,
     compute_catalogued,
@@ -99,7 +99,7 @@ class Changes:
                     self._note_safely(noted, after[-1], answer)
 
         route(command, answer_and_note)
-        if isinstance(command, Catalogued):
+        if isinstance(command, CataloguedCommand):
             # Such a command is carried out at once, and others that follow are not yet.
             after.append(self._look(command))
 
@@ -122,7 +122,7 @@ class Changes:
     # ------------------------------------------------------------------------- what is there now
 
     def _look(self, command: AuditedCommand) -> _Before:
-        if isinstance(command, Catalogued):
+        if isinstance(command, CataloguedCommand):
             return look_in_catalogue(self._catalogue, command)
         match command:
             case DeleteGroup(group_id=group_id):
@@ -204,7 +204,7 @@ class Changes:
 def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[Pair]:
     """What was before and what is after, in parts that fit a line."""
     command, before = noted.command, noted.before
-    if isinstance(command, Catalogued):
+    if isinstance(command, CataloguedCommand):
         yield from compute_catalogued(command, before, looked)
         return
     match command:
