@@ -207,7 +207,9 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                     topic.topic_id = b""
                 return admin_pb2.CreateTopicResponse(topic=topic)
 
-            return await self._once(caller, request, admin_pb2.CreateTopicResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.CreateTopicResponse, carry_out
+            )
 
     async def GrowTopic(  # noqa: N802
         self,
@@ -223,7 +225,9 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 command = GrowTopic(caller, name, request.num_partitions, request.validate_only)
                 return admin_pb2.GrowTopicResponse(topic=await self._change_topic(command))
 
-            return await self._once(caller, request, admin_pb2.GrowTopicResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.GrowTopicResponse, carry_out
+            )
 
     async def SetTopicRacks(  # noqa: N802
         self,
@@ -241,7 +245,9 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 command = SetTopicRacks(caller, name, racks, request.validate_only)
                 return admin_pb2.SetTopicRacksResponse(topic=await self._change_topic(command))
 
-            return await self._once(caller, request, admin_pb2.SetTopicRacksResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.SetTopicRacksResponse, carry_out
+            )
 
     async def DeleteTopic(  # noqa: N802
         self,
@@ -261,7 +267,7 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
                 return admin_pb2.DeleteTopicResponse(topic=await self._change_topic(command))
 
             kind = admin_pb2.DeleteTopicResponse
-            answer = await self._once(caller, request, kind, carry_out)
+            answer = await self._request_ids.once(caller.principal, request, kind, carry_out)
             # The response to a repeated request has the topic's name, so authorize it again.
             self._check_deletable(caller, TopicName(answer.topic.topic_name), request)
             return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeAlias, TypeVar
 
 import grpc.aio
@@ -11,13 +11,12 @@ from google.protobuf.message import Message
 from coordinator.service.admin.description_messages import encode_plan
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
-from coordinator.service.calls.request_ids import Identified, RequestIds
+from coordinator.service.calls.request_ids import RequestIds
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import make_rows, run_steps
-from coordinator.service.wire.decode import check_id, decode_any_group_id, decode_offset_group_id
+from coordinator.service.wire.decode import decode_any_group_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField, encode_error
 from model.acls import Operation
-from model.caller import Caller
 from model.commands.configs import (
     AlterGroupConfigs,
     ConfigChange,
@@ -49,17 +48,7 @@ class GroupAdministration:
         self._services = services
         self._coordinator = services.coordinator
         self._access = services.access
-        self._request_ids = RequestIds(services.settings.grpc_request_ids_max)
-
-    async def _once(
-        self,
-        caller: Caller,
-        request: Identified,
-        kind: type[_Answer],
-        carry_out: Callable[[], Awaitable[_Answer]],
-    ) -> _Answer:
-        check_id(request.request_id, "request_id", self._services.limits)
-        return await self._request_ids.once(caller.principal, request, kind, carry_out)
+        self._request_ids = RequestIds(services.settings.grpc_request_ids_max, services.limits)
 
     # -------------------------------------------------------------------------------- deletion
 
@@ -77,7 +66,9 @@ class GroupAdministration:
                 await self._coordinator.call(DeleteGroup(caller, group_id, request.validate_only))
                 return admin_pb2.DeleteGroupResponse()
 
-            return await self._once(caller, request, admin_pb2.DeleteGroupResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.DeleteGroupResponse, carry_out
+            )
 
     async def DeleteOffsets(  # noqa: N802
         self,
@@ -100,7 +91,9 @@ class GroupAdministration:
                     failures=[topic for topic in failures if topic.partitions]
                 )
 
-            return await self._once(caller, request, admin_pb2.DeleteOffsetsResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.DeleteOffsetsResponse, carry_out
+            )
 
     # ------------------------------------------------------------------------------- migration
 
@@ -134,8 +127,8 @@ class GroupAdministration:
                 await self._coordinator.call(command)
                 return admin_pb2.ConvertToClassicGroupResponse()
 
-            return await self._once(
-                caller, request, admin_pb2.ConvertToClassicGroupResponse, carry_out
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.ConvertToClassicGroupResponse, carry_out
             )
 
     # ----------------------------------------------------------------------------- group configs
@@ -173,7 +166,9 @@ class GroupAdministration:
                 await self._coordinator.call(command)
                 return admin_pb2.AlterGroupConfigsResponse()
 
-            return await self._once(caller, request, admin_pb2.AlterGroupConfigsResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.AlterGroupConfigsResponse, carry_out
+            )
 
     # ---------------------------------------------------------------------------- transactions
 
@@ -214,7 +209,9 @@ class GroupAdministration:
                 await self._coordinator.call(command)
                 return admin_pb2.EndTransactionResponse()
 
-            return await self._once(caller, request, admin_pb2.EndTransactionResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, admin_pb2.EndTransactionResponse, carry_out
+            )
 
 
 def _decode_topics(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias, TypeVar
 
 import grpc.aio
@@ -10,9 +10,8 @@ from google.protobuf.message import Message
 
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
-from coordinator.service.calls.request_ids import Identified, RequestIds
+from coordinator.service.calls.request_ids import RequestIds
 from coordinator.service.calls.services import Services
-from coordinator.service.wire.decode import check_id
 from coordinator.service.wire.paging import compute_page, compute_page_token, compute_slice
 from coordinator.service.wire.user_messages import (
     decode_credentials,
@@ -46,7 +45,7 @@ class UserService(user_pb2_grpc.UserServiceServicer):
         self._services = services
         self._coordinator = services.coordinator
         self._access = services.access
-        self._request_ids = RequestIds(services.settings.grpc_request_ids_max)
+        self._request_ids = RequestIds(services.settings.grpc_request_ids_max, services.limits)
 
     async def ListUsers(  # noqa: N802
         self,
@@ -87,7 +86,9 @@ class UserService(user_pb2_grpc.UserServiceServicer):
                 await self._set(caller, request, request.credentials, must_exist=False)
                 return user_pb2.CreateUserResponse()
 
-            return await self._once(caller, request, user_pb2.CreateUserResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, user_pb2.CreateUserResponse, carry_out
+            )
 
     async def AlterUser(  # noqa: N802
         self,
@@ -101,7 +102,9 @@ class UserService(user_pb2_grpc.UserServiceServicer):
                 await self._set(caller, request, request.credentials, must_exist=True)
                 return user_pb2.AlterUserResponse()
 
-            return await self._once(caller, request, user_pb2.AlterUserResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, user_pb2.AlterUserResponse, carry_out
+            )
 
     async def DeleteUser(  # noqa: N802
         self,
@@ -119,7 +122,9 @@ class UserService(user_pb2_grpc.UserServiceServicer):
                     await self._coordinator.call(command)
                 return user_pb2.DeleteUserResponse()
 
-            return await self._once(caller, request, user_pb2.DeleteUserResponse, carry_out)
+            return await self._request_ids.once(
+                caller.principal, request, user_pb2.DeleteUserResponse, carry_out
+            )
 
     async def _set(
         self,
@@ -141,16 +146,6 @@ class UserService(user_pb2_grpc.UserServiceServicer):
         error = response.errors[request.name]
         if error is not None:
             raise error
-
-    async def _once(
-        self,
-        caller: Caller,
-        request: Identified,
-        kind: type[_Answer],
-        carry_out: Callable[[], Awaitable[_Answer]],
-    ) -> _Answer:
-        check_id(request.request_id, "request_id", self._services.limits)
-        return await self._request_ids.once(caller.principal, request, kind, carry_out)
 
     def _check(
         self, context: grpc.aio.ServicerContext[_Request, _Response], operation: Operation

@@ -10,7 +10,9 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
+from coordinator.service.wire.decode import check_id
 from coordinator.service.wire.error_statuses import InvalidField
+from coordinator.service.wire.limits import Limits
 from model.errors import GroupError
 
 _Key: TypeAlias = tuple[str, str]
@@ -32,10 +34,11 @@ class RequestIds:
     Holds only a digest of each request, because a request may be megabytes.
     """
 
-    __slots__ = ("_answers", "_size")
+    __slots__ = ("_answers", "_limits", "_size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, limits: Limits) -> None:
         self._size = size
+        self._limits = limits
         self._answers: OrderedDict[_Key, tuple[bytes, asyncio.Future[Message]]] = OrderedDict()
 
     async def once(
@@ -49,8 +52,9 @@ class RequestIds:
 
         If the earlier request is still running, awaits it and raises its error. Ids are scoped to
         the principal. Authorize the caller outside ``carry_out``, which may not be called. Raises
-        ``InvalidField`` if the id was used for a different request.
+        ``InvalidField`` if the id is too long, or was used for a different request.
         """
+        check_id(request.request_id, "request_id", self._limits)
         if not request.request_id:
             return await carry_out()
         content = _compute_digest(request)

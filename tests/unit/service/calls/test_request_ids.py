@@ -7,7 +7,10 @@ import asyncio
 import pytest
 
 from coordinator.service.calls.request_ids import RequestIds
+from coordinator.service.settings import GrpcSettings
 from coordinator.service.wire.error_statuses import InvalidField
+from coordinator.service.wire.limits import compute_limits
+from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import TopicAlreadyExists
 from muster.v1 import admin_pb2
 
@@ -30,10 +33,11 @@ class Effects:
 
 REQUEST = admin_pb2.CreateTopicRequest(topic_name="t", num_partitions=1, request_id="r")
 ANSWER = admin_pb2.CreateTopicResponse
+LIMITS = compute_limits(CoordinatorSettings(), GrpcSettings())
 
 
 async def test_a_repeated_id_has_one_effect_and_one_answer() -> None:
-    ids, effects = RequestIds(10), Effects()
+    ids, effects = RequestIds(10, LIMITS), Effects()
     first = asyncio.create_task(ids.once("User:a", REQUEST, ANSWER, effects.carry_out))
     second = asyncio.create_task(ids.once("User:a", REQUEST, ANSWER, effects.carry_out))
     await asyncio.sleep(0)
@@ -45,7 +49,7 @@ async def test_a_repeated_id_has_one_effect_and_one_answer() -> None:
 
 
 async def test_without_an_id_every_request_has_its_effect() -> None:
-    ids, effects = RequestIds(10), Effects()
+    ids, effects = RequestIds(10, LIMITS), Effects()
     effects.go.set()
     without = admin_pb2.CreateTopicRequest(topic_name="t", num_partitions=1)
     await ids.once("User:a", without, ANSWER, effects.carry_out)
@@ -54,7 +58,7 @@ async def test_without_an_id_every_request_has_its_effect() -> None:
 
 
 async def test_an_id_is_for_one_request_only() -> None:
-    ids, effects = RequestIds(10), Effects()
+    ids, effects = RequestIds(10, LIMITS), Effects()
     effects.go.set()
     await ids.once("User:a", REQUEST, ANSWER, effects.carry_out)
     other = admin_pb2.CreateTopicRequest(topic_name="t", num_partitions=2, request_id="r")
@@ -65,7 +69,7 @@ async def test_an_id_is_for_one_request_only() -> None:
 
 
 async def test_a_failed_request_may_be_tried_again() -> None:
-    ids, effects = RequestIds(10), Effects(TopicAlreadyExists("x"))
+    ids, effects = RequestIds(10, LIMITS), Effects(TopicAlreadyExists("x"))
     effects.go.set()
     for _ in range(2):
         with pytest.raises(TopicAlreadyExists):
@@ -75,7 +79,7 @@ async def test_a_failed_request_may_be_tried_again() -> None:
 
 
 async def test_a_client_that_goes_away_does_not_undo_the_effect() -> None:
-    ids, effects = RequestIds(10), Effects()
+    ids, effects = RequestIds(10, LIMITS), Effects()
     first = asyncio.create_task(ids.once("User:a", REQUEST, ANSWER, effects.carry_out))
     await asyncio.sleep(0)
     first.cancel()
@@ -86,7 +90,7 @@ async def test_a_client_that_goes_away_does_not_undo_the_effect() -> None:
 
 
 async def test_only_so_many_are_remembered() -> None:
-    ids, effects = RequestIds(2), Effects()
+    ids, effects = RequestIds(2, LIMITS), Effects()
     effects.go.set()
     for name in ("a", "b", "c", "a"):
         request = admin_pb2.CreateTopicRequest(topic_name="t", num_partitions=1, request_id=name)
@@ -96,7 +100,7 @@ async def test_only_so_many_are_remembered() -> None:
 
 async def test_an_id_is_its_principals_own() -> None:
     """Another principal may use the same id and does not get the first one's response."""
-    ids, effects = RequestIds(10), Effects()
+    ids, effects = RequestIds(10, LIMITS), Effects()
     effects.go.set()
     mine = await ids.once("User:a", REQUEST, ANSWER, effects.carry_out)
     theirs = await ids.once("User:b", REQUEST, ANSWER, effects.carry_out)
