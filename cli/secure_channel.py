@@ -17,7 +17,7 @@ from cli.client_security import (
     read_client_properties,
 )
 from cli.errors import CommandError, ExitCode
-from cli.settings.listener_rules import is_loopback
+from cli.settings.listeners.listener_rules import is_loopback
 
 CHANNEL_OPTIONS: Final = (
     # An HTTP proxy cannot reach a server that listens on loopback.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.settings import Resolved
-from cli.settings.table_security import parse_super_users
+from cli.settings.tables.security_table import parse_super_users
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
 

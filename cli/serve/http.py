@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from cli.serve.http_tls import Handshakes, make_front
+from cli.serve.doors.http_tls import Handshakes, make_front
 from gateway.connection.listener import ACCEPTED, share
 from security.tls.server_contexts import TlsContexts
 

@@ -29,9 +29,9 @@ from cli.serve.descriptors import (
     raise_limit,
 )
 from cli.serve.disk_reserve import DiskSpace
-from cli.serve.doors import Doors
+from cli.serve.doors.doors import Doors
+from cli.serve.doors.listening import bind, bind_all, check_addresses, compute_asked
 from cli.serve.http import HttpServer, HttpSettings
-from cli.serve.listening import bind, bind_all, check_addresses, compute_asked
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
 from cli.serve.process_failure import end_process

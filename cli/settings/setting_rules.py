@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from cli.settings.door_rules import check_doors
-from cli.settings.listener_rules import OWN_AND_KAFKAS, compute_listener_plan
+from cli.settings.listeners.door_rules import check_doors
+from cli.settings.listeners.listener_rules import OWN_AND_KAFKAS, compute_listener_plan
 from cli.settings.setting import Value
-from cli.settings.table_security import parse_super_users
+from cli.settings.tables.security_table import parse_super_users
 from model.configs.group_configs import SERVED_CONFIGS
 from security.quotas.address_limits import parse_overrides
 

@@ -14,7 +14,7 @@ from cli.settings.config_providers import (
     is_exposed,
     is_provider_name,
 )
-from cli.settings.listener_rules import compute_listener_plan
+from cli.settings.listeners.listener_rules import compute_listener_plan
 from cli.settings.masking import hide, looks_secret
 from cli.settings.properties import PropertiesError, parse_properties
 from cli.settings.setting import Address, Kind, SettingsError, Value, compute_variable, parse_value

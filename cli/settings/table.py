@@ -8,14 +8,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from cli.settings.kafka_names import is_kafka_name
-from cli.settings.listener_tls import PREFIX, compute_prefix_name
+from cli.settings.listeners.listener_tls import PREFIX, compute_prefix_name
 from cli.settings.setting import LONG_MAX, Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
-from cli.settings.table_groups import GROUP_SETTINGS
-from cli.settings.table_listeners import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
-from cli.settings.table_sasl import SASL_SETTINGS
-from cli.settings.table_security import SECURITY_SETTINGS
-from cli.settings.table_tls import TLS_SETTINGS
+from cli.settings.tables.groups_table import GROUP_SETTINGS
+from cli.settings.tables.listeners_table import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
+from cli.settings.tables.sasl_table import SASL_SETTINGS
+from cli.settings.tables.security_table import SECURITY_SETTINGS
+from cli.settings.tables.tls_table import TLS_SETTINGS
 from security.endpoints import Endpoint, SecurityProtocol
 
 _SERVER_SETTINGS = (

@@ -8,8 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from cli.settings.endpoint_lists import PROTOCOL_NAMES, Entry, parse_entries, parse_protocol_map
-from cli.settings.listener_tls import (
+from cli.settings.listeners.endpoint_lists import (
+    PROTOCOL_NAMES,
+    Entry,
+    parse_entries,
+    parse_protocol_map,
+)
+from cli.settings.listeners.listener_tls import (
     compute_prefix_name,
     compute_tls_settings,
     find_prefixed_listeners,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.serve.certificates import Certificates
-from cli.serve.listening import make_wire_listeners
-from cli.serve.sasl import SaslSetup
+from cli.serve.doors.certificates import Certificates
+from cli.serve.doors.listening import make_wire_listeners
+from cli.serve.doors.sasl import SaslSetup
 from cli.settings import SettingsError, resolve
 from gateway.wire_listener import WireListener
 

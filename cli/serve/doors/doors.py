@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cli.serve.certificates import Certificates
-from cli.serve.grpc_security import make_grpc_security
-from cli.serve.http_tls import find_http_tls
-from cli.serve.listening import make_wire_listeners
-from cli.serve.sasl import SaslSetup
+from cli.serve.doors.certificates import Certificates
+from cli.serve.doors.grpc_security import make_grpc_security
+from cli.serve.doors.http_tls import find_http_tls
+from cli.serve.doors.listening import make_wire_listeners
+from cli.serve.doors.sasl import SaslSetup
 from cli.settings import Resolved
 from coordinator.runtime.audit import Audit
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.errors import CommandError, ExitCode
 from cli.settings import Resolved, SettingsError, Value
-from cli.settings.listener_tls import PREFIX, compute_prefix_name, get_of_listener
+from cli.settings.listeners.listener_tls import PREFIX, compute_prefix_name, get_of_listener
 from gateway.sasl.sasl_listener import SaslListener
 from model.scram import ScramMechanism
 from model.secret import Secret
@@ -19,7 +19,7 @@ from security.sasl.scram_users import PasswordVerifier
 from security.scram_credentials import ScramCredentials
 
 if TYPE_CHECKING:
-    from cli.serve.jwks_keys import JwksKeys
+    from cli.serve.doors.jwks_keys import JwksKeys
     from security.sasl.bearer_tokens import BearerVerifier
 
 
@@ -135,7 +135,7 @@ class SaslSetup:
 
     def find_keys(self, listener: str) -> JwksKeys:
         """The keys that this listener's tokens are signed with, which listeners may share."""
-        from cli.serve.jwks_keys import JwksKeys
+        from cli.serve.doors.jwks_keys import JwksKeys
 
         name = "sasl.oauthbearer.jwks.endpoint.url"
         url = self._get(listener, name, OAUTHBEARER)

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 
 from cli.errors import CommandError, ExitCode
-from cli.serve.certificates import Certificates
-from cli.serve.listen_addresses import check_free_address, compute_listen_error
-from cli.serve.sasl import SaslSetup
+from cli.serve.doors.certificates import Certificates
+from cli.serve.doors.listen_addresses import check_free_address, compute_listen_error
+from cli.serve.doors.sasl import SaslSetup
 from cli.settings import Address, Resolved
-from cli.settings.listener_rules import compute_listener_plan
-from cli.settings.listener_tls import PREFIX, compute_prefix_name, compute_tls_settings
+from cli.settings.listeners.listener_rules import compute_listener_plan
+from cli.settings.listeners.listener_tls import PREFIX, compute_prefix_name, compute_tls_settings
 from gateway.wire_listener import WireListener
 from gateway.wire_server import KafkaServer
 from security.endpoints import Endpoint

@@ -6,10 +6,10 @@ import asyncio
 from asyncio.sslproto import SSLProtocol
 from typing import Any, Final, cast
 
-from cli.serve.certificates import Certificates
-from cli.serve.listening import add_certificates
+from cli.serve.doors.certificates import Certificates
+from cli.serve.doors.listening import add_certificates
 from cli.settings import Resolved
-from cli.settings.door_rules import HTTP
+from cli.settings.listeners.door_rules import HTTP
 from security.tls.server_contexts import TlsContexts
 
 

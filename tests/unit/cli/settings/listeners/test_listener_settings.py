@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.settings import Resolved, SettingsError, resolve
-from cli.settings.listener_rules import compute_listener_plan, is_loopback
-from cli.settings.listener_tls import compute_tls_settings
+from cli.settings.listeners.listener_rules import compute_listener_plan, is_loopback
+from cli.settings.listeners.listener_tls import compute_tls_settings
 from cli.settings.setting_sources import parse_flags
 from model.secret import Secret
 from security.endpoints import Endpoint, SecurityProtocol

@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from structlog.testing import capture_logs
 
-from cli.serve import certificates
-from cli.serve.certificates import Certificates
+from cli.serve.doors import certificates
+from cli.serve.doors.certificates import Certificates
 from security.tls.server_contexts import TlsContext, TlsContexts, load_tls
 from security.tls.tls_settings import TlsFault, TlsSettings
 from tests.support.certificates import Authority

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.errors import CommandError
-from cli.serve.sasl import SaslSetup
+from cli.serve.doors.sasl import SaslSetup
 from cli.settings import SettingsError, resolve
 from cli.settings.setting import compute_variable
 from gateway.sasl.sasl_listener import SaslListener

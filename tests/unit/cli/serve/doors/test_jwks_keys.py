@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.serve import jwks_keys
-from cli.serve.jwks_keys import JwksKeys, read_content
+from cli.serve.doors import jwks_keys
+from cli.serve.doors.jwks_keys import JwksKeys, read_content
 from tests.support.security.tokens import jwk, jwks, rsa_key
 
 ONE = jwks(jwk(rsa_key()))

@@ -6,12 +6,12 @@ import secrets
 import time
 from dataclasses import dataclass
 
-from cli.serve.certificates import Certificates
-from cli.serve.listening import add_certificates
-from cli.serve.sasl import SaslSetup
+from cli.serve.doors.certificates import Certificates
+from cli.serve.doors.listening import add_certificates
+from cli.serve.doors.sasl import SaslSetup
 from cli.settings import Resolved, SettingsError
-from cli.settings.door_rules import GRPC
-from cli.settings.listener_tls import compute_tls_settings
+from cli.settings.listeners.door_rules import GRPC
+from cli.settings.listeners.listener_tls import compute_tls_settings
 from coordinator.runtime.audit import Audit
 from coordinator.service.credentials.authentication import (
     Authenticate,

@@ -1,0 +1,1 @@
+"""Listeners as settings: their endpoints, protocols, TLS, and the rules between them."""
