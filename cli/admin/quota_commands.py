@@ -12,6 +12,7 @@ from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
+    CommandConfigOption,
     DryRunOption,
     OutputOption,
     QuietOption,
@@ -62,6 +63,7 @@ def set_quotas(
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Set quotas of a user, a client id, both, or an address."""
@@ -69,7 +71,7 @@ def set_quotas(
 
     entity = make_entity(user, client_id, ip)
     changes = dict(map(parse_quota, quotas))
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         client.alter_quotas(entity, changes, validate_only=dry_run)
     if not quiet:
         said = ", ".join(f"{key}={value:g}" for key, value in changes.items())
@@ -84,12 +86,13 @@ def list_quotas(
     ip: IpOption = None,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """List quotas, all or those of the given names."""
     from cli.admin_client import connect
 
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = client.list_quotas(make_entity(user, client_id, ip, is_filter=True))
     print_listing(compute_listing(found), output)
 
@@ -108,13 +111,14 @@ def delete(
     yes: YesOption = False,
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Delete quotas of a user, a client id, both, or an address."""
     from cli.admin_client import connect
 
     entity = make_entity(user, client_id, ip)
-    with connect(server, timeout) as client:
+    with connect(server, timeout, command_config) as client:
         found = [each for each in client.list_quotas(entity) if is_same(each.entity, entity)]
         for each in found:
             left = [quota for quota in each.quotas if not keys or quota.key in keys]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -65,6 +66,15 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(app, [*words, "--help"])
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_that_asks_a_server_can_show_who_asks(words: tuple[str, ...]) -> None:
+    command: Any = get_command(app)
+    for word in words:
+        command = command.commands[word]
+    options = {option for each in command.params for option in each.opts}
+    assert "--server" not in options or options & {"--command-config", "--server-config"}
 
 
 @pytest.mark.parametrize(
