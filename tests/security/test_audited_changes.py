@@ -535,3 +535,14 @@ async def test_very_many_offsets_are_several_lines() -> None:
         ]
         assert [len(after) for _, after in noted] == [100, 100, 50]  # type: ignore[arg-type]
         assert all(before.keys() == after.keys() for before, after in noted)  # type: ignore[attr-defined]
+
+
+async def test_offsets_that_are_too_many_to_look_at_are_counted() -> None:
+    async with run_doors() as doors:
+        await doors.call("AdminService.GrowTopic", topic_name="orders", num_partitions=1_002)
+        doors.audit.changes.clear()
+        rows = dict.fromkeys(range(1_002), 1)
+        await doors.wire.ask(COMMIT, 8, **commit("g", "orders", rows))
+        *parts, last = [change.after for change in doors.audit.changes]
+        assert len(parts) == 10
+        assert last == {"offsets_not_looked_at": 2}
