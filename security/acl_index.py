@@ -205,7 +205,8 @@ class AclIndex:
                     if _is_of(acl, request.host) and _names(acl, request.operation):
                         found[acl.rule.permission].add(pattern)
         denied = found[Permission.DENY]
-        return any(not _is_covered(pattern, denied) for pattern in found[Permission.ALLOW])
+        lengths = {len(each.name) for each in denied if each.pattern_type is PatternType.PREFIXED}
+        return any(not _is_covered(pattern, denied, lengths) for pattern in found[Permission.ALLOW])
 
     def _find_rules(self, pattern: ResourcePattern, request: Request) -> Iterator[Acl]:
         for principal in dict.fromkeys((request.principal, ANY_PRINCIPAL, *request.groups)):
@@ -224,12 +225,15 @@ def _names(acl: Acl, operation: Operation) -> bool:
     return acl.rule.operation in (operation, Operation.ALL)
 
 
-def _is_covered(pattern: ResourcePattern, denied: set[ResourcePattern]) -> bool:
-    """Whether all that the pattern stands for is denied."""
+def _is_covered(pattern: ResourcePattern, denied: set[ResourcePattern], lengths: set[int]) -> bool:
+    """Whether all that the pattern stands for is denied.
+
+    ``lengths`` are those of the denied prefixes: a long name has very many prefixes.
+    """
     kind, name, _ = pattern
     if pattern in denied or ResourcePattern(kind, ANY_NAME) in denied:
         return True
-    prefixes = (name[:length] for length in range(1, len(name) + 1))
+    prefixes = (name[:length] for length in lengths if length <= len(name))
     return any(ResourcePattern(kind, each, PatternType.PREFIXED) in denied for each in prefixes)
 
 
