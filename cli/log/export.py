@@ -29,6 +29,7 @@ _SIDE_NAMES = {
     5: "group configs",
     6: "producers",
     10: "ACLs",
+    11: "client quotas",
     12: _CREDENTIALS,
 }
 
