@@ -11,10 +11,10 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from cli.settings.config_providers import ProviderError, read_client_properties_file
+from security.sasl.conversation import OAUTHBEARER
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """Those of a user and a password."""
-OAUTHBEARER: Final = "OAUTHBEARER"
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _JAAS: Final = re.compile(r"""(username|password)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")

@@ -11,13 +11,13 @@ from typing import Any, Final, TypeAlias
 import grpc
 
 from cli.client_security import (
-    OAUTHBEARER,
     Security,
     SecurityError,
     read_client_properties,
 )
 from cli.errors import CommandError, ExitCode
 from cli.settings.listeners.listener_rules import is_loopback
+from security.sasl.conversation import OAUTHBEARER
 
 CHANNEL_OPTIONS: Final = (
     # An HTTP proxy cannot reach a server that listens on loopback.

@@ -52,6 +52,5 @@ def _describe_connection(detail: str, server: str, security: Security) -> str | 
         )
     return (
         f"{server} closed the connection: if it wants TLS, set security.protocol to SSL or "
-        "SASL_SSL "
-        "in a file, and give it as --command-config"
+        "SASL_SSL in a file, and give it as --command-config"
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
+from security.quotas.address_limits import INT_MAX as INT_MAX
 from security.quotas.address_limits import AddressLimits, make_limits
 
 MIB = 1024 * 1024
-INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)

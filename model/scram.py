@@ -28,6 +28,10 @@ USER_NAME_BYTES_MAX: Final = 1_024
 USERS_MAX: Final = 20_000
 """The most users of a server: a list of all is made in one turn."""
 FAKE_SALT_SECRET_BYTES: Final = 32
+NEW_SALT_BYTES: Final = 24
+"""The salt of a credential that `muster user` makes, and of one that is made up."""
+PASSWORD_BYTES_MAX: Final = 1_024
+"""In UTF-8."""
 
 
 @value

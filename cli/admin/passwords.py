@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cli.errors import CommandError, ExitCode
-from model.scram import ScramMechanism
+from model.scram import NEW_SALT_BYTES, PASSWORD_BYTES_MAX, ScramMechanism
 from model.secret import Secret
 
 if TYPE_CHECKING:
     from muster.v1 import user_pb2
 
-PASSWORD_BYTES_MAX: Final = 1_024
-SALT_BYTES: Final = 24
 STDIN: Final = "-"
 
 
@@ -92,7 +90,7 @@ def compute_credentials(
 
     found = []
     for mechanism in mechanisms:
-        salt = secrets.token_bytes(SALT_BYTES)
+        salt = secrets.token_bytes(NEW_SALT_BYTES)
         salted = compute_salted_password(mechanism, password.reveal(), salt, iterations)
         keys = compute_credential(mechanism, salt, iterations, salted)
         found.append(

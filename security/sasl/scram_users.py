@@ -11,16 +11,21 @@ import hmac
 from collections.abc import Callable
 from typing import Final
 
-from model.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramCredential, ScramMechanism
+from model.scram import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    NEW_SALT_BYTES,
+    PASSWORD_BYTES_MAX,
+    ScramCredential,
+    ScramMechanism,
+)
 from security.identity import Identity
 from security.sasl.conversation import NotAuthenticated
 from security.scram_credentials import ScramCredentials
 from security.scram_keys import HASHES, compute_credential, compute_salted_password
 
 MADE_UP_ITERATIONS: Final = ITERATIONS_MIN
-SALT_BYTES: Final = 24
-"""Both as a user has them who is made with the defaults."""
-PASSWORD_BYTES_MAX: Final = 1_024
+"""As a user has them who is made with the defaults, like the size of the salt."""
 
 
 def find_credential(
@@ -42,7 +47,10 @@ def _make_up(mechanism: ScramMechanism, user: str, secret: bytes) -> ScramCreden
         return hmac.digest(secret, text, name)
 
     return ScramCredential(
-        derive("salt")[:SALT_BYTES], MADE_UP_ITERATIONS, derive("stored key"), derive("server key")
+        derive("salt")[:NEW_SALT_BYTES],
+        MADE_UP_ITERATIONS,
+        derive("stored key"),
+        derive("server key"),
     )
 
 

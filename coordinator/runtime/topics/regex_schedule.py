@@ -41,7 +41,7 @@ LONGEST_INTERVAL_MS = 10_000
 """The longest minimum interval between two resolutions of a group: Kafka's."""
 
 Right: TypeAlias = tuple[str, str, tuple[str, ...]]
-"""Principal and host."""
+"""Principal, host, and further principals such as the scopes of a token."""
 
 _ANYBODY: Right = ("", "", ())
 """Stands for every principal if there is no access control."""

@@ -6,7 +6,6 @@ from typing import TypeAlias, TypeVar
 
 import grpc.aio
 
-from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import make_rows, run_steps
@@ -16,7 +15,6 @@ from coordinator.service.wire.quota_messages import (
     encode_quotas,
 )
 from model.acls import Operation
-from model.caller import Caller
 from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from muster.v1 import quota_pb2, quota_pb2_grpc
@@ -40,7 +38,7 @@ class QuotaService(quota_pb2_grpc.QuotaServiceServicer):
         context: _Context[quota_pb2.ListQuotasRequest, quota_pb2.ListQuotasResponse],
     ) -> quota_pb2.ListQuotasResponse:
         async with Guard(context):
-            caller = self._check(context, Operation.DESCRIBE_CONFIGS)
+            caller = self._access.check_cluster_caller(context.peer(), Operation.DESCRIBE_CONFIGS)
             means = canonize_filter(decode_filter(request.entity))
             found = await self._coordinator.call(DescribeQuotas(caller))
             assert isinstance(found, DescribeQuotasResponse)
@@ -56,7 +54,7 @@ class QuotaService(quota_pb2_grpc.QuotaServiceServicer):
         context: _Context[quota_pb2.AlterQuotasRequest, quota_pb2.AlterQuotasResponse],
     ) -> quota_pb2.AlterQuotasResponse:
         async with Guard(context):
-            caller = self._check(context, Operation.ALTER_CONFIGS)
+            caller = self._access.check_cluster_caller(context.peer(), Operation.ALTER_CONFIGS)
             alteration = decode_alteration(request)
             command = AlterQuotas(caller, (alteration,), request.validate_only)
             response = await self._coordinator.call(command)
@@ -65,10 +63,3 @@ class QuotaService(quota_pb2_grpc.QuotaServiceServicer):
             if error is not None:
                 raise error
             return quota_pb2.AlterQuotasResponse()
-
-    def _check(
-        self, context: grpc.aio.ServicerContext[_Request, _Response], operation: Operation
-    ) -> Caller:
-        caller = compute_caller(context.peer(), "")
-        self._access.check_cluster(caller, operation)
-        return caller

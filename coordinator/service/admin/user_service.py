@@ -8,7 +8,6 @@ from typing import TypeAlias, TypeVar
 import grpc.aio
 from google.protobuf.message import Message
 
-from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.request_ids import RequestIds
 from coordinator.service.calls.services import Services
@@ -53,7 +52,7 @@ class UserService(user_pb2_grpc.UserServiceServicer):
         context: _Context[user_pb2.ListUsersRequest, user_pb2.ListUsersResponse],
     ) -> user_pb2.ListUsersResponse:
         async with Guard(context):
-            caller = self._check(context, Operation.DESCRIBE)
+            caller = self._access.check_cluster_caller(context.peer(), Operation.DESCRIBE)
             settings = self._services.settings
             page = compute_page(
                 request.page_size,
@@ -80,7 +79,7 @@ class UserService(user_pb2_grpc.UserServiceServicer):
         context: _Context[user_pb2.CreateUserRequest, user_pb2.CreateUserResponse],
     ) -> user_pb2.CreateUserResponse:
         async with Guard(context):
-            caller = self._check(context, Operation.ALTER)
+            caller = self._access.check_cluster_caller(context.peer(), Operation.ALTER)
 
             async def carry_out() -> user_pb2.CreateUserResponse:
                 await self._set(caller, request, request.credentials, must_exist=False)
@@ -96,7 +95,7 @@ class UserService(user_pb2_grpc.UserServiceServicer):
         context: _Context[user_pb2.AlterUserRequest, user_pb2.AlterUserResponse],
     ) -> user_pb2.AlterUserResponse:
         async with Guard(context):
-            caller = self._check(context, Operation.ALTER)
+            caller = self._access.check_cluster_caller(context.peer(), Operation.ALTER)
 
             async def carry_out() -> user_pb2.AlterUserResponse:
                 await self._set(caller, request, request.credentials, must_exist=True)
@@ -112,7 +111,7 @@ class UserService(user_pb2_grpc.UserServiceServicer):
         context: _Context[user_pb2.DeleteUserRequest, user_pb2.DeleteUserResponse],
     ) -> user_pb2.DeleteUserResponse:
         async with Guard(context):
-            caller = self._check(context, Operation.ALTER)
+            caller = self._access.check_cluster_caller(context.peer(), Operation.ALTER)
 
             async def carry_out() -> user_pb2.DeleteUserResponse:
                 if request.mechanism:
@@ -146,10 +145,3 @@ class UserService(user_pb2_grpc.UserServiceServicer):
         error = response.errors[request.name]
         if error is not None:
             raise error
-
-    def _check(
-        self, context: grpc.aio.ServicerContext[_Request, _Response], operation: Operation
-    ) -> Caller:
-        caller = compute_caller(context.peer(), "")
-        self._access.check_cluster(caller, operation)
-        return caller

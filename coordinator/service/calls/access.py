@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from coordinator.runtime.authorizer import AclAuthorizer, Authorizer
+from coordinator.service.calls.grpc_caller import compute_caller
 from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.caller import Caller
 from model.errors import (
@@ -53,6 +54,12 @@ class Access:
             raise ClusterAuthorizationFailed(
                 f"{caller.principal} is not authorized to {operation.value} the cluster"
             )
+
+    def check_cluster_caller(self, peer: str, operation: Operation) -> Caller:
+        """The caller behind a gRPC peer. Raises what ``check_cluster`` raises."""
+        caller = compute_caller(peer, "")
+        self.check_cluster(caller, operation)
+        return caller
 
     def check_acls(self, caller: Caller, operation: Operation) -> None:
         """Raise an error unless the caller may do this to ACLs, and an authorizer has them."""

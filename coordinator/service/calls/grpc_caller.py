@@ -5,15 +5,12 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Final
 
-from coordinator.service.credentials.peer_host import compute_client_host
+from coordinator.service.credentials.peer_host import LISTENER, compute_client_host
 from model.caller import Caller
 from security.identity import NOBODY, Identity
 
 CALLING: Final[ContextVar[Identity]] = ContextVar("CALLING", default=NOBODY)
 """Who the call comes from that this task serves: gRPC runs each call as a task of its own."""
-
-LISTENER: Final = "grpc"
-"""The name of the listener, beside those of the Kafka wire."""
 
 
 def compute_caller(peer: str, client_id: str, identity: Identity | None = None) -> Caller:

@@ -14,7 +14,11 @@ import grpc.aio
 from coordinator.runtime.audit import Audit
 from coordinator.service.credentials.fair_line import LineTooLong, WaitingCounts
 from coordinator.service.credentials.password_checks import PasswordChecks
-from coordinator.service.credentials.peer_host import compute_client_host, compute_client_network
+from coordinator.service.credentials.peer_host import (
+    LISTENER,
+    compute_client_host,
+    compute_client_network,
+)
 from coordinator.service.credentials.presented import (
     BearerToken,
     MalformedCredentials,
@@ -37,7 +41,6 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Authenticate: TypeAlias = Callable[[Context], Awaitable[Identity]]
 """Returns who the call comes from, or ends the call."""
 
-LISTENER: Final = "grpc"
 CERTIFICATES_MAX: Final = 10_000
 TOKEN_REMEMBERED_S: Final = 60.0
 _CERTIFICATE_KEY: Final = "x509_pem_cert"

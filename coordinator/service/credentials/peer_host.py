@@ -1,27 +1,24 @@
-"""The address of a gRPC peer."""
+"""The address of a gRPC peer, and the name of the listener that it connects to."""
 
 from __future__ import annotations
 
-import ipaddress
+from typing import Final
 from urllib.parse import unquote
 
+from security.hosts import canonize_host
 from security.quotas.addresses import find_address
+
+LISTENER: Final = "grpc"
+"""The name of the listener, beside those of the Kafka wire."""
 
 
 def compute_client_host(peer: str) -> str:
     """The peer's address as Java prints it: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``."""
     kind, _, address = unquote(peer).partition(":")
-    host = address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else address
-    try:
-        parsed = ipaddress.ip_address(host.strip("[]").partition("%")[0])
-    except ValueError:
-        return f"/{host}"
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return f"/{parsed.ipv4_mapped}"
-        groups = parsed.exploded.split(":")
-        return "/" + ":".join(group.lstrip("0") or "0" for group in groups)
-    return f"/{parsed}"
+    if kind not in ("ipv4", "ipv6"):
+        return f"/{address}"
+    host = address.rpartition(":")[0].strip("[]")
+    return f"/{canonize_host(host.partition('%')[0])}"
 
 
 def compute_client_network(peer: str) -> str:
