@@ -18,6 +18,7 @@ from gateway.connection.connection_turns import REQUESTS
 from gateway.settings import GatewaySettings
 from gateway.tls.handshake import HANDSHAKE_BYTES_MAX
 from model.errors import ErrorCode
+from model.quotas import QuotaEntity
 from security.endpoints import SecurityProtocol
 from security.tls.tls_settings import ClientAuth, TlsSettings
 from tests.support.certificates import Authority
@@ -310,6 +311,37 @@ def test_a_first_piece_beyond_the_limit_costs_nothing(stand: Stand) -> None:
     door = stand.connect()
     door.deliver(b"\x16\x03\x01" + bytes(HANDSHAKE_BYTES_MAX))
     assert stand.refusals == {"tls-handshake-size": 1}
+
+
+def test_bytes_that_wait_for_a_step_count_as_those_of_requests(stand: Stand) -> None:
+    door = stand.connect()
+    hello = door.hello()
+    door.socket.protocol.data_received(hello)
+    assert stand.gateway.shared.held.requests == len(hello)
+    door.turn()
+    assert stand.gateway.shared.held.requests == 0
+
+
+def test_an_alert_that_is_not_read_is_not_waited_for(stand: Stand) -> None:
+    door = stand.connect()
+    door.socket.is_full = True
+    door.deliver(b"\x16\x03\x01\x00\x05hello")
+    assert not door.socket.was_aborted
+    stand.gateway.clock.advance(6)
+    assert door.socket.was_aborted
+
+
+def test_a_handshake_and_what_follows_it_are_one_new_connection(stand: Stand) -> None:
+    """The rate allows two at once."""
+    quotas = stand.gateway.shared.quotas.index
+    quotas.put(QuotaEntity(ip="127.0.0.1"), {"connection_creation_rate": 0.2})
+    for _ in range(2):
+        door = stand.connect()
+        door.shake()
+        door.send(ask(1))
+        assert ids(door) == [1]
+    assert not stand.connect().socket.is_open
+    assert stand.refusals == {"too-fast-of-one-address": 1}
 
 
 def test_a_slow_handshake_is_refused(stand: Stand) -> None:
