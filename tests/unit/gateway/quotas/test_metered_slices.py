@@ -69,4 +69,4 @@ def test_a_pause_between_slices_counts_for_nobody(pause_ms: int) -> None:
     stand.spent_s += pause_ms / 1_000
     stand.clock.advance(pause_ms / 1_000)
     stand.finish()
-    assert stand.noted == [1.0, 2.0]
+    assert stand.noted == pytest.approx([1.0, 2.0])
