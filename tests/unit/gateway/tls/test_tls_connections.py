@@ -64,7 +64,6 @@ class Noting(NoAudit):
 class Stand:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.authority = Authority(folder)
-        self.folder = folder
         self.echo = Echo()
         tls = {key: settings.pop(key) for key in list(settings) if hasattr(TlsSettings, key)}
         self.handshakes_max = settings.pop("handshakes_max", 100)
@@ -323,12 +322,11 @@ def test_a_first_piece_beyond_the_limit_costs_nothing(stand: Stand) -> None:
 
 
 def test_bytes_that_wait_for_a_step_count_as_those_of_requests(stand: Stand) -> None:
-    door = stand.connect()
-    hello = door.hello()
-    door.socket.protocol.data_received(hello)
-    assert stand.gateway.shared.held.requests == len(hello)
+    door, held = stand.connect(), stand.gateway.shared.held
+    door.socket.protocol.data_received(hello := door.hello())
+    assert held.requests == len(hello)
     door.turn()
-    assert stand.gateway.shared.held.requests == 0
+    assert held.requests == 0
 
 
 def test_an_alert_that_is_not_read_is_not_waited_for(stand: Stand) -> None:
