@@ -23,6 +23,8 @@ SLICE: Final = 1_000
 """Rows built and encoded in one iteration, about 10 µs each."""
 FIRST_SLICE: Final = 100
 """Rows built and encoded when the request arrives, whatever the load."""
+DECISIONS_SLICE: Final = 300
+"""Decisions by ACLs in one iteration, up to 30 µs each."""
 COMMANDS_SLICE: Final = 10
 """Commands submitted in one iteration; each takes up to a millisecond to handle."""
 
@@ -96,6 +98,17 @@ def pace(items: Iterable[T], per_slice: int) -> Iterator[tuple[T, bool]]:
     """Each item, with whether it is the last of its slice."""
     for number, item in enumerate(items, 1):
         yield item, number % per_slice == 0
+
+
+def select_each(is_meant: Callable[[S], bool], items: Iterable[S]) -> Steps[list[S]]:
+    """The items for which ``is_meant``, which may decide by ACLs, in time slices."""
+    found = []
+    for item, is_slice_done in pace(items, DECISIONS_SLICE):
+        if is_meant(item):
+            found.append(item)
+        if is_slice_done:
+            yield
+    return found
 
 
 def compute_each(compute: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:

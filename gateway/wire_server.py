@@ -27,7 +27,8 @@ from gateway.connection.shared import Shared
 from gateway.headers import Routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
-from gateway.quotas.metered_connection import meter, stop_metering
+from gateway.quotas.metered_connection import meter
+from gateway.quotas.metering import look_at_quotas
 from gateway.settings import GatewaySettings
 from gateway.tls.decryptions import Decryptions
 from gateway.tls.handshake import Handshake
@@ -157,7 +158,7 @@ class KafkaServer:
         assert self._shared is not None
         clock = self._shared.node.clock
         now = clock.time()
-        self._look_at_quotas(self._shared)
+        look_at_quotas(self._shared)
         for connection in list(self._shared.connections):
             connection.check_deadlines(now)
         for connection in find_hung_up(self._shared.connections):
@@ -171,22 +172,6 @@ class KafkaServer:
         if self._quotas.is_active:
             assert isinstance(connection, Connection)
             meter(connection, self._quotas)
-
-    def _look_at_quotas(self, shared: Shared) -> None:
-        """Meter all connections if there are quotas, and none if there are not."""
-        is_metering = self._quotas.is_active
-        if is_metering == shared.is_metering:
-            return
-        shared.is_metering = is_metering
-        if not is_metering:
-            self._quotas.holdings.forget()
-        for connection in shared.connections:
-            if not isinstance(connection, Connection):
-                continue
-            if is_metering:
-                meter(connection, self._quotas)
-            else:
-                stop_metering(connection)
 
     async def drain(self, grace_s: float) -> None:
         """Stop accepting and reading; close each connection once its requests are answered.

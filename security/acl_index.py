@@ -1,15 +1,15 @@
 """The ACLs in force, and which one decides a request, as in Kafka's ``StandardAuthorizerData``.
 
 A request looks at the literal pattern of its name, at ``*``, and at one prefixed pattern for each
-length that any has; in each, at the rules of its principal and of ``User:*``. Its cost does not
-grow with the ACLs of other resources and principals.
+length that any has, up to where no prefix is like the name; in each, at the rules of its principal
+and of ``User:*``. Its cost does not grow with the ACLs of other resources and principals.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -70,7 +70,15 @@ class AclIndex:
     ``version`` rises with each change, so that what was decided before can be told.
     """
 
-    __slots__ = ("_by_principal", "_count", "_lengths", "_of_length", "_patterns", "version")
+    __slots__ = (
+        "_by_principal",
+        "_count",
+        "_lengths",
+        "_of_length",
+        "_patterns",
+        "_prefixes",
+        "version",
+    )
 
     def __init__(self) -> None:
         self._by_principal: dict[tuple[ResourcePattern, str], list[Acl]] = {}
@@ -79,6 +87,8 @@ class AclIndex:
         """The lengths that prefixed patterns have, each once, sorted."""
         self._of_length: Counter[tuple[ResourceType, int]] = Counter()
         """How many prefixed patterns have a length."""
+        self._prefixes: dict[ResourceType, list[str]] = {}
+        """The names of prefixed patterns, sorted."""
         self._count = 0
         self.version = 0
 
@@ -101,7 +111,7 @@ class AclIndex:
         # By text, so that the same ACLs always name the same one as the decider.
         insort(acls, acl, key=_compute_order)
         if pattern.pattern_type is PatternType.PREFIXED and not self._patterns[pattern]:
-            self._add_length(pattern)
+            self._add_prefix(pattern)
         self._patterns[pattern] += 1
         self._count += 1
         self.version += 1
@@ -119,18 +129,21 @@ class AclIndex:
         if not self._patterns[pattern]:
             del self._patterns[pattern]
             if pattern.pattern_type is PatternType.PREFIXED:
-                self._discard_length(pattern)
+                self._discard_prefix(pattern)
         self._count -= 1
         self.version += 1
 
-    def _add_length(self, pattern: ResourcePattern) -> None:
+    def _add_prefix(self, pattern: ResourcePattern) -> None:
         length = len(pattern.name)
+        insort(self._prefixes.setdefault(pattern.resource_type, []), pattern.name)
         if not self._of_length[pattern.resource_type, length]:
             insort(self._lengths.setdefault(pattern.resource_type, []), length)
         self._of_length[pattern.resource_type, length] += 1
 
-    def _discard_length(self, pattern: ResourcePattern) -> None:
+    def _discard_prefix(self, pattern: ResourcePattern) -> None:
         length = len(pattern.name)
+        prefixes = self._prefixes[pattern.resource_type]
+        del prefixes[bisect_left(prefixes, pattern.name)]
         self._of_length[pattern.resource_type, length] -= 1
         if not self._of_length[pattern.resource_type, length]:
             del self._of_length[pattern.resource_type, length]
@@ -146,10 +159,13 @@ class AclIndex:
             everything = ResourcePattern(resource_type, ANY_NAME)
             if everything in self._patterns:
                 yield everything
+        prefixes = self._prefixes.get(resource_type, [])
+        # The last one up to the name begins with each that the name begins with.
+        nearest = prefixes[at - 1] if (at := bisect_right(prefixes, name)) else ""
         for length in self._lengths.get(resource_type, ()):
-            if length > len(name):
+            if length > len(name) or not nearest.startswith(start := name[:length]):
                 break
-            prefix = ResourcePattern(resource_type, name[:length], PatternType.PREFIXED)
+            prefix = ResourcePattern(resource_type, start, PatternType.PREFIXED)
             if prefix in self._patterns:
                 yield prefix
 
@@ -205,8 +221,13 @@ class AclIndex:
                     if _is_of(acl, request.host) and _names(acl, request.operation):
                         found[acl.rule.permission].add(pattern)
         denied = found[Permission.DENY]
-        lengths = {len(each.name) for each in denied if each.pattern_type is PatternType.PREFIXED}
-        return any(not _is_covered(pattern, denied, lengths) for pattern in found[Permission.ALLOW])
+        if ResourcePattern(request.resource_type, ANY_NAME) in denied:
+            return False
+        shortest = _find_shortest(name for _, name, kind in denied if kind is PatternType.PREFIXED)
+        return any(
+            pattern not in denied and not _begins_with_one(pattern.name, shortest)
+            for pattern in found[Permission.ALLOW]
+        )
 
     def _find_rules(self, pattern: ResourcePattern, request: Request) -> Iterator[Acl]:
         for principal in dict.fromkeys((request.principal, ANY_PRINCIPAL, *request.groups)):
@@ -225,16 +246,19 @@ def _names(acl: Acl, operation: Operation) -> bool:
     return acl.rule.operation in (operation, Operation.ALL)
 
 
-def _is_covered(pattern: ResourcePattern, denied: set[ResourcePattern], lengths: set[int]) -> bool:
-    """Whether all that the pattern stands for is denied.
+def _find_shortest(prefixes: Iterable[str]) -> list[str]:
+    """Those of the prefixes that begin with no other one, sorted."""
+    shortest: list[str] = []
+    for each in sorted(prefixes):
+        if not shortest or not each.startswith(shortest[-1]):
+            shortest.append(each)
+    return shortest
 
-    ``lengths`` are those of the denied prefixes: a long name has very many prefixes.
-    """
-    kind, name, _ = pattern
-    if pattern in denied or ResourcePattern(kind, ANY_NAME) in denied:
-        return True
-    prefixes = (name[:length] for length in lengths if length <= len(name))
-    return any(ResourcePattern(kind, each, PatternType.PREFIXED) in denied for each in prefixes)
+
+def _begins_with_one(name: str, shortest: list[str]) -> bool:
+    """Whether the name begins with one of the prefixes, none of which begins with another."""
+    at = bisect_right(shortest, name)
+    return at > 0 and name.startswith(shortest[at - 1])
 
 
 def _speaks_of(acl: Acl, operation: Operation) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Generator, Iterable, Sequence
+from itertools import chain, islice
 from typing import Final, TypeAlias, TypeVar
 
 from model.acl_codes import OPERATION_CODES, PERMISSION_CODES
@@ -18,6 +18,8 @@ _Order: TypeAlias = tuple[str, str, str, str, str, int, int]
 
 SLICE: Final = 1_000
 """ACLs looked at between two yields, up to 5 µs each."""
+_ROW_MAX: Final = 100
+"""Rules in a row: a row is encoded at once."""
 
 
 def select_acls(acls: Iterable[Acl], means: AclFilter) -> Steps[list[Acl]]:
@@ -56,23 +58,25 @@ def _compute_order(acl: Acl) -> _Order:
     )
 
 
-def split_creations(acls: Iterable[Acl]) -> Iterator[tuple[Acl, ...]]:
+def split_creations(acls: Iterable[Acl]) -> Steps[list[tuple[Acl, ...]]]:
     """The ACLs of each command: what is denied first, so that nobody ever has too many rights."""
     return _split(acls, Permission.DENY)
 
 
-def split_deletions(acls: Iterable[Acl]) -> Iterator[tuple[Acl, ...]]:
+def split_deletions(acls: Iterable[Acl]) -> Steps[list[tuple[Acl, ...]]]:
     """The ACLs of each command: what is allowed first, so that nobody ever has too many rights."""
     return _split(acls, Permission.ALLOW)
 
 
-def _split(acls: Iterable[Acl], first: Permission) -> Iterator[tuple[Acl, ...]]:
-    unique = dict.fromkeys(acls)
-    earlier = [acl for acl in unique if acl.rule.permission is first]
-    left = iter((*earlier, *(acl for acl in unique if acl.rule.permission is not first)))
+def _split(acls: Iterable[Acl], first: Permission) -> Steps[list[tuple[Acl, ...]]]:
+    earlier: dict[Acl, None] = {}
+    later: dict[Acl, None] = {}
+    for number, acl in enumerate(acls, 1):
+        (earlier if acl.rule.permission is first else later)[acl] = None
+        if number % SLICE == 0:
+            yield
+    commands = []
+    left = chain(earlier, later)
     while taken := tuple(islice(left, ACLS_PER_COMMAND_MAX)):
-        yield taken
-
-
-_ROW_MAX: Final = 100
-"""Rules in a row: a row is encoded at once."""
+        commands.append(taken)
+    return commands

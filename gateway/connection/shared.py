@@ -42,7 +42,7 @@ class Shared:
     connections: set[Connected] = field(default_factory=set)
     on_connected: Callable[[Connected], None] = ignore_connection
     is_metering: bool = False
-    """Whether all connections look at quotas."""
+    """Whether all connections look at quotas, or are about to (``gateway.quotas.metering``)."""
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
 
     def __post_init__(self) -> None:

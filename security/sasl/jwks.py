@@ -77,9 +77,6 @@ def _read_key(row: dict[str, Any]) -> VerificationKey | None:
     """One key; ``None`` if it is not for signatures or cannot be used."""
     if row.get("use", "sig") != "sig" or row.get("kty") not in ("RSA", "EC", "OKP"):
         return None
-    if "d" in row:
-        # A private key has no place in what is published; do not make it work.
-        return None
     said = row.get("alg")
     try:
         key = jwt.PyJWK({name: row[name] for name in row if name != "alg"}).key
@@ -92,7 +89,7 @@ def _read_key(row: dict[str, Any]) -> VerificationKey | None:
 
 
 def _find_algorithms(key: Any) -> tuple[str, ...]:
-    """The algorithms that a key of this type is for."""
+    """The algorithms that a public key of this type is for: a private one has no place here."""
     match key:
         case RSAPublicKey() if RSA_BITS_MIN <= key.key_size <= RSA_BITS_MAX:
             return _RSA

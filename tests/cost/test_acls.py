@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from coordinator.core.groups.acl_changes import ACLS_MAX
 from coordinator.runtime.authorizer import AclAuthorizer
+from gateway.settings import GatewaySettings
 from model.acls import (
     ANY_HOST,
     Acl,
@@ -23,10 +25,13 @@ from model.acls import (
 from model.caller import ANONYMOUS, INTERNAL
 from model.commands.access import CreateAcls
 from tests.cost.server import CostServer, cost_server
+from tests.cost.test_apis import commit
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted
 from tests.support.wire.fields import beat, join
 
+METADATA, OFFSET_FETCH, LIST_GROUPS = 3, 9, 16
 DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS, HEARTBEAT = 29, 30, 31, 68
+UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED = 3, 29
 IN_A_COMMAND = 1_000
 EVERYTHING: dict[str, Any] = {
     "resource_type_filter": 1,
@@ -127,3 +132,67 @@ def test_a_change_of_acls_costs_each_member_one_look(server: CostServer) -> None
         # Of another version, so that it is decoded. A look costs some 20 steps a name.
         again = server.count(HEARTBEAT, 0, **beat(f"g{number}", "m", epoch))
         assert again.total < 3 * len(names), again.total
+
+
+MANY = 20_000
+"""Topics, or groups."""
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[CostServer]:
+    """A server whose client may read the group ``g``, and see what begins with ``t1``."""
+    with cost_server(
+        tmp_path,
+        authorizer=AclAuthorizer(frozenset()),
+        gateway=GatewaySettings(auto_create_topics_enable=True),
+    ) as server:
+        prefixes = (ResourceType.GROUP, ResourceType.TOPIC)
+        patterns = [ResourcePattern(kind, "t1", PatternType.PREFIXED) for kind in prefixes]
+        rights = [(each, Operation.DESCRIBE) for each in patterns]
+        rights += [
+            (ResourcePattern(ResourceType.GROUP, "g"), Operation.READ),
+            (ResourcePattern(ResourceType.TOPIC, "t1", PatternType.PREFIXED), Operation.READ),
+        ]
+        acls = (
+            Acl(pattern, Rule(ANONYMOUS, ANY_HOST, operation, Permission.ALLOW))
+            for pattern, operation in rights
+        )
+        server.call(CreateAcls(INTERNAL, tuple(acls)))
+        yield server
+
+
+def name_many() -> list[str]:
+    return [f"t{number % 2}-{number}" for number in range(MANY)]
+
+
+def test_what_may_be_seen_of_many_groups_is_found_in_short_turns(reader: CostServer) -> None:
+    reader.create(1, "t0")
+    reader.call_all(commit(name, "t0", (0,)) for name in name_many())
+    counted = reader.count(LIST_GROUPS, 5)
+    check(counted, TURN_STEPS_MAX)
+    assert len(counted.kept[0][1].groups) == MANY // 2
+
+
+def test_what_may_be_seen_of_many_topics_is_found_in_short_turns(reader: CostServer) -> None:
+    reader.create(1, *name_many())
+    counted = reader.count(METADATA, 12, topics=None)
+    check(counted, TURN_STEPS_MAX)
+    assert len(counted.kept[0][1].topics) == MANY // 2
+
+
+def test_what_may_be_seen_of_many_offsets_is_found_in_short_turns(reader: CostServer) -> None:
+    names = name_many()
+    reader.create(1, *names)
+    reader.call_all(commit("g", name, (0,)) for name in names)
+    group = {"group_id": "g", "member_id": None, "member_epoch": -1, "topics": None}
+    counted = reader.count(OFFSET_FETCH, 9, groups=[group], require_stable=False)
+    check(counted, ATOMIC_STEPS_MAX)
+    assert len(counted.kept[0][1].groups[0].topics) == MANY // 2
+
+
+def test_which_of_many_topics_may_be_created_is_found_in_short_turns(reader: CostServer) -> None:
+    topics = [{"topic_id": None, "name": name} for name in name_many()]
+    counted = reader.count(METADATA, 12, topics=topics, allow_auto_topic_creation=True)
+    check(counted, TURN_STEPS_MAX)
+    codes = Counter(row.error_code for row in counted.kept[0][1].topics)
+    assert codes == {TOPIC_AUTHORIZATION_FAILED: MANY // 2, UNKNOWN_TOPIC_OR_PARTITION: MANY // 2}

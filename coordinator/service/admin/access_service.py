@@ -70,7 +70,8 @@ class AccessService(access_pb2_grpc.AccessServiceServicer):
         async with Guard(context):
             caller = self._check(context, Operation.ALTER)
             found = await self._select(caller, decode_filter(request.filter))
-            for acls in split_deletions(() if request.validate_only else found):
+            meant = () if request.validate_only else found
+            for acls in await run_steps(split_deletions(meant)):
                 await self._coordinator.call(DeleteAcls(caller, acls))
             response = access_pb2.DeleteAclsResponse()
             await run_steps(make_rows(response.acls.extend, encode_acl, found))

@@ -48,7 +48,8 @@ def _submit(context: RequestContext, request: Any) -> Steps[None]:
     gather = Gather[None](
         context, lambda _: reply_in_slices(context, _make(context, found, errors))
     )
-    for acls in split_creations(each for each in found if isinstance(each, Acl)):
+    commands = yield from split_creations(each for each in found if isinstance(each, Acl))
+    for acls in commands:
         gather.submit(CreateAcls(context.caller, acls), partial(note_error, errors, acls))
         yield
     gather.close()

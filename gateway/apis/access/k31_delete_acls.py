@@ -17,7 +17,7 @@ from gateway.apis.access.acl_fields import (
     decode_filter,
 )
 from gateway.codec.kio_schema import response_schema
-from gateway.long_answers import LongAnswer, handle_in_slices, reply_in_slices
+from gateway.long_answers import SLICE, LongAnswer, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
 from model.acls import Acl, Operation
 from model.commands.access import DeleteAcls, DescribeAcls
@@ -67,7 +67,8 @@ def _delete(context: RequestContext, request: Any, acls: Sequence[Acl]) -> Steps
         context, lambda _: reply_in_slices(context, _make(context, found, errors))
     )
     meant = (acl for each in found if not isinstance(each, GroupError) for acl in each)
-    for deleted in split_deletions(meant):
+    commands = yield from split_deletions(meant)
+    for deleted in commands:
         gather.submit(DeleteAcls(context.caller, deleted), partial(note_error, errors, deleted))
         yield
     gather.close()
@@ -89,9 +90,11 @@ def _find(acls: Sequence[Acl], source: Any, number: int, left: int) -> Steps[Fou
 def _make_result(answer: LongAnswer, found: Found, errors: Mapping[Acl, GroupError]) -> Steps[Any]:
     if isinstance(found, GroupError):
         return _make_failed(found.code, found.message)
-    error = next((errors[acl] for acl in found if acl in errors), None) if errors else None
-    if error is not None:
-        return _make_failed(error.code, error.message)
+    for acl, is_slice_done in pace(found if errors else (), SLICE):
+        if (error := errors.get(acl)) is not None:
+            return _make_failed(error.code, error.message)
+        if is_slice_done:
+            yield
     source, path = wire.DeleteAclsMatchingAcl, ("filter_results", "matching_acls")
     acls = yield from answer.encode(source, path, len(found), map(_make_acl, found))
     return wire.DeleteAclsFilterResult(

@@ -34,6 +34,8 @@ wire = response_schema(KEY)
 EXACT: Final = 0
 DEFAULT: Final = 1
 SPECIFIED: Final = 2
+_NOBODY: Final = "\0"
+"""Nobody has the empty name, which stands for the default here."""
 
 
 def handle(context: RequestContext, request: Any) -> None:
@@ -94,10 +96,6 @@ def _decode_match(match_type: int, match: str | None) -> str | None:
         name = "MATCH_TYPE_DEFAULT" if match_type == DEFAULT else "MATCH_TYPE_SPECIFIED"
         raise InvalidRequest(f"Request specified {name}, but also specified a match string.")
     return DEFAULT_NAME if match_type == DEFAULT else None
-
-
-_NOBODY: Final = "\0"
-"""Nobody has the empty name, which stands for the default here."""
 
 
 class _UnsupportedType(GroupError):

@@ -6,6 +6,7 @@ A caller with DESCRIBE on the cluster sees all groups, any other those that it m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from coordinator.runtime.api import Answer
@@ -14,7 +15,7 @@ from gateway.api import Api, RequestContext
 from gateway.authorized_operations import may_see
 from gateway.codec.encoding import Encoded
 from gateway.codec.kio_schema import response_schema
-from gateway.long_answers import LongAnswer, reply_in_slices
+from gateway.long_answers import LongAnswer, reply_in_slices, select_each
 from model.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.groups import ListGroups
 from model.errors import ErrorCode, GroupError
@@ -36,20 +37,22 @@ def handle(context: RequestContext, request: Any) -> None:
             context.reply_failed(answer.code, answer.message)
             return
         assert isinstance(answer, ListGroupsResponse)
-        seen = [
-            group
-            for group in answer.groups
-            if sees_all or may_see(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
-        ]
-        reply_in_slices(context, _make_list(context, seen))
+        reply_in_slices(context, _make_list(context, answer.groups, sees_all))
 
     context.submit(command, on_answer)
 
 
-def _make_list(context: RequestContext, seen: Sequence[ListedGroup]) -> Steps[Any]:
+def _make_list(
+    context: RequestContext, groups: Sequence[ListedGroup], sees_all: bool
+) -> Steps[Any]:
+    seen = groups if sees_all else (yield from select_each(partial(_may_list, context), groups))
     rows = map(_listed, seen)
-    groups = yield from LongAnswer(context).encode(wire.ListedGroup, ("groups",), len(seen), rows)
-    return _make(ErrorCode.NONE, groups)
+    encoded = yield from LongAnswer(context).encode(wire.ListedGroup, ("groups",), len(seen), rows)
+    return _make(ErrorCode.NONE, encoded)
+
+
+def _may_list(context: RequestContext, group: ListedGroup) -> bool:
+    return may_see(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
 
 
 def _listed(group: ListedGroup) -> Any:

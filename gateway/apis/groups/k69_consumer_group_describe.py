@@ -18,7 +18,14 @@ from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.codec.kio_schema import response_schema
-from gateway.long_answers import LongAnswer, compute_each, handle_in_slices, reply_in_slices
+from gateway.long_answers import (
+    DECISIONS_SLICE,
+    LongAnswer,
+    compute_each,
+    handle_in_slices,
+    pace,
+    reply_in_slices,
+)
 from model.acls import Operation, ResourceType
 from model.commands.groups import ConsumerGroupDescribe
 from model.errors import ErrorCode, GroupError
@@ -113,10 +120,12 @@ def _describe(
     if group.error:
         return _refuse(group.group_id, group.error, group.error_message)
     names = () if context.node.allows_all else (yield from _find_topics(long, group))
-    for name in names:
+    for name, is_slice_done in pace(names, DECISIONS_SLICE):
         if not context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, name):
             message = "Not authorized to describe a topic of the group."
             return _refuse(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
+        if is_slice_done:
+            yield
     return wire.DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id=group.group_id,

@@ -54,7 +54,7 @@ def handle(context: RequestContext, request: Commit) -> None:
     if not context.authorized(Operation.READ, ResourceType.GROUP, request.group_id):
         _reply(context, _fail_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return
-    denied = () if context.node.allows_all else _find_denied(context, request.topics)
+    denied = set() if context.node.allows_all else _find_denied(context, request.topics)
     if denied:
         _commit_the_rest(context, request, denied)
         return
@@ -90,27 +90,29 @@ def make_command(
     )
 
 
-def _commit_the_rest(context: RequestContext, request: Commit, denied: Sequence[int]) -> None:
+def _commit_the_rest(context: RequestContext, request: Commit, denied: set[int]) -> None:
     """Commit all topics but those at the positions ``denied``, which fail by themselves."""
     allowed = tuple(topic for number, topic in enumerate(request.topics) if number not in denied)
 
     def on_answer(answer: Answer) -> None:
         if isinstance(answer, OffsetCommitResponse):
-            results = list(answer.topics)
+            results = iter(answer.topics)
         else:
             assert isinstance(answer, GroupError)
-            results = _refuse_all(context, allowed, answer.code)
-        for number in denied:
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            results.insert(number, _fail(request.topics[number], code))
-        _reply(context, results)
+            results = iter(_refuse_all(context, allowed, answer.code))
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        in_order = [
+            _fail(topic, code) if number in denied else next(results)
+            for number, topic in enumerate(request.topics)
+        ]
+        _reply(context, in_order)
 
     context.submit(make_command(context, request, allowed), on_answer)
 
 
-def _find_denied(context: RequestContext, topics: Sequence[TopicOffsets]) -> list[int]:
-    """The positions of the topics that the caller may not read, ascending."""
-    return [number for number, topic in enumerate(topics) if not _may_read(context, topic)]
+def _find_denied(context: RequestContext, topics: Sequence[TopicOffsets]) -> set[int]:
+    """The positions of the topics that the caller may not read."""
+    return {number for number, topic in enumerate(topics) if not _may_read(context, topic)}
 
 
 def _may_read(context: RequestContext, topic: TopicOffsets) -> bool:

@@ -25,6 +25,7 @@ from gateway.long_answers import (
     handle_in_slices,
     pace,
     reply_in_slices,
+    select_each,
 )
 from gateway.topic_requests import Gather
 from model.acls import Operation, ResourceType
@@ -134,10 +135,11 @@ def _fetch(
             on_group((group_id, answer.code, _refuse_all(group, answer.code)))
             return
         assert isinstance(answer, OffsetFetchResponse)
-        found = answer.topics
         if topics is None:
-            found = tuple(topic for topic in found if _may_show(context, topic))
-        elif allowed is not None and asked is not topics:
+            handle_in_slices(context, _show_all(context, group_id, answer.topics, on_group))
+            return
+        found = answer.topics
+        if allowed is not None and asked is not topics:
             rows = iter(found)
             found = tuple(
                 next(rows) if may else _refuse(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -146,6 +148,16 @@ def _fetch(
         on_group((group_id, ErrorCode.NONE, found))
 
     context.submit(command, on_answer)
+
+
+def _show_all(
+    context: RequestContext,
+    group_id: GroupId,
+    topics: Sequence[FetchedTopic],
+    on_group: Callable[[Group], None],
+) -> Steps[None]:
+    shown = yield from select_each(partial(_may_show, context), topics)
+    on_group((group_id, ErrorCode.NONE, tuple(shown)))
 
 
 def _topic_to_fetch(topic: Any) -> TopicToFetch:

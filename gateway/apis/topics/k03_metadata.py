@@ -29,6 +29,7 @@ from gateway.long_answers import (
     handle_in_slices,
     pace,
     reply_in_slices,
+    select_each,
 )
 from gateway.topic_requests import find_topic_by_id
 from gateway.topics.topic_catalogue import PartitionLeader
@@ -57,7 +58,14 @@ _EVERY_BYTE_SET: Final = 0x01010101
 
 def handle(context: RequestContext, request: Any) -> None:
     """Reply, after creating the missing topics if auto-creation applies."""
-    missing = _topics_to_create(context, request)
+    if _creates_topics(context, request):
+        handle_in_slices(context, _create_missing(context, request))
+    else:
+        _reply(context, request, {})
+
+
+def _create_missing(context: RequestContext, request: Any) -> Steps[None]:
+    missing = yield from _find_missing(context, request)
     if not missing:
         _reply(context, request, {})
         return
@@ -74,44 +82,43 @@ def handle(context: RequestContext, request: Any) -> None:
         if len(created) == len(missing):
             _reply(context, request, created)
 
-    def submit() -> Steps[None]:
-        for name, is_slice_done in pace(missing, COMMANDS_SLICE):
-            command = CreateTopic(
-                context.caller,
-                TopicName(name),
-                TopicId(uuid.uuid4().bytes),
-                context.node.settings.num_partitions,
-            )
-            context.submit(command, partial(on_created, name))
-            if is_slice_done:
-                yield
-
-    handle_in_slices(context, submit())
+    for name, is_slice_done in pace(missing, COMMANDS_SLICE):
+        command = CreateTopic(
+            context.caller,
+            TopicName(name),
+            TopicId(uuid.uuid4().bytes),
+            context.node.settings.num_partitions,
+        )
+        context.submit(command, partial(on_created, name))
+        if is_slice_done:
+            yield
 
 
-def _topics_to_create(context: RequestContext, request: Any) -> list[str]:
-    settings = context.node.settings
-    if not (
-        settings.auto_create_topics_enable
+def _creates_topics(context: RequestContext, request: Any) -> bool:
+    return bool(
+        context.node.settings.auto_create_topics_enable
         and getattr(request, "allow_auto_topic_creation", True)
         and request.topics
-    ):
-        return []
+    )
+
+
+def _find_missing(context: RequestContext, request: Any) -> Steps[list[str]]:
+    """The names of the topics that are not there, and that the caller may create."""
     known = context.node.coordinator.image.by_name
     rows = _compute_rows(request)
     names = dict.fromkeys(row.name for row in rows if not getattr(row, "topic_id", None))
-    return [
-        name
-        for name in names
-        if name is not None
-        and name not in known
-        and is_topic_name(name)
-        and may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
-        and (
-            may_see(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-            or context.authorized(Operation.CREATE, ResourceType.TOPIC, name)
+    may_create_all = may_see(context, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def is_meant(name: str | None) -> bool:
+        return (
+            name is not None
+            and name not in known
+            and is_topic_name(name)
+            and may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            and (may_create_all or context.authorized(Operation.CREATE, ResourceType.TOPIC, name))
         )
-    ]
+
+    return (yield from select_each(is_meant, names))
 
 
 def is_topic_name(name: str) -> bool:
@@ -129,18 +136,22 @@ def _reply(context: RequestContext, request: Any, created: dict[str, Topic | Err
     )
     with_operations = getattr(request, "include_topic_authorized_operations", False)
     if wants_all:
-        shown = [
-            topic
-            for topic in context.node.coordinator.image.by_name.values()
-            if may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        ]
-        count = len(shown)
-        topics = (_describe_with(context, with_operations, topic) for topic in shown)
-    else:
-        rows = _compute_rows(request)
-        count = len(rows)
-        topics = (_find(context, row, created, with_operations) for row in rows)
-    reply_in_slices(context, _make_long(context, request, count, topics))
+        reply_in_slices(context, _make_all(context, request, with_operations))
+        return
+    rows = _compute_rows(request)
+    topics = (_find(context, row, created, with_operations) for row in rows)
+    reply_in_slices(context, _make_long(context, request, len(rows), topics))
+
+
+def _make_all(context: RequestContext, request: Any, with_operations: bool) -> Steps[Any]:
+    def is_seen(topic: Topic) -> bool:
+        return may_see(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+
+    every = tuple(context.node.coordinator.image.by_name.values())
+    shown = yield from select_each(is_seen, every)
+    topics = (_describe_with(context, with_operations, topic) for topic in shown)
+    made = yield from _make_long(context, request, len(shown), topics)
+    return made
 
 
 def _make_long(

@@ -240,6 +240,8 @@ def deny(name: str, **more: Any) -> Acl:
         ((ALLOWED_N, deny("n-")), True),
         ((ALLOWED_N, deny("n-", is_prefix=True)), False),
         ((ALLOWED_N, deny("n", is_prefix=True)), False),
+        ((ALLOWED_N, deny("n", is_prefix=True), deny("n+", is_prefix=True)), False),
+        ((ALLOWED_N, deny("m", is_prefix=True), deny("n-a", is_prefix=True)), True),
         ((ALLOWED_N, deny(ANY_NAME)), False),
         ((ALLOWED_N, deny(ANY_NAME, host="10.9.9.9")), True),
         ((EVERYTHING,), True),
@@ -263,6 +265,19 @@ def test_some_name_is_allowed_unless_all_are_denied(acls: tuple[Acl, ...], expec
     assert index.allows_some(request, allows_without_acl=True) == (
         deny(ANY_NAME) not in acls and (expected or EVERYTHING not in acls)
     )
+
+
+def test_no_name_is_allowed_if_the_empty_prefix_is_denied() -> None:
+    index = make_index((EVERYTHING, ALLOWED_N, deny("", is_prefix=True)))
+    assert not index.allows_some(Request(ALICE, HOST, Operation.WRITE, TOPIC, "hardcode"))
+
+
+def test_whether_a_long_name_is_denied_is_found_without_a_look_at_each_of_its_prefixes() -> None:
+    """A name has 32,767 bytes at most: its prefixes together have half a gigabyte."""
+    name = _CountingName("n" * 30_000)
+    index = make_index((acl(ALICE, Operation.WRITE, name, kind=TOPIC), deny("n+", is_prefix=True)))
+    assert index.allows_some(Request(ALICE, HOST, Operation.WRITE, TOPIC, "hardcode"))
+    assert name.slices == 0
 
 
 def test_an_authorizer_remembers_what_is_allowed_somewhere_until_the_acls_change() -> None:
@@ -291,6 +306,15 @@ def test_prefixes_of_one_length_cost_one_look() -> None:
         index.discard(acl(ALICE, Operation.READ, f"team-{number:03}-", is_prefix=True))
     assert list(index.find_patterns(GROUP, looked_at)) == []
     assert looked_at.slices == 1
+
+
+def test_lengths_that_no_prefix_like_the_name_has_are_not_looked_at() -> None:
+    index = make_index(
+        acl(ALICE, Operation.READ, "a" * length, is_prefix=True) for length in range(1, 500)
+    )
+    looked_at = _CountingName("aab" + 500 * "c")
+    assert [each.name for each in index.find_patterns(GROUP, looked_at)] == ["a", "aa"]
+    assert looked_at.slices == 3
 
 
 @pytest.mark.parametrize(

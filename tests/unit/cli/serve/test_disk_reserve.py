@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ class Disk:
         self.reserve = folder / "reserve"
         self.size = 1_000 * KIB
         self.others = 0
+        self._rooms: list[DiskSpace] = []
         monkeypatch.setattr(shutil, "disk_usage", self.read)
 
     def read(self, _: Path) -> Usage:
@@ -35,12 +36,21 @@ class Disk:
         return Usage(self.size, used, max(self.size - used, 0))
 
     def room(self, reserve_bytes: int = RESERVE) -> DiskSpace:
-        return DiskSpace(self.reserve, reserve_bytes, MIN_FREE)
+        self._rooms.append(DiskSpace(self.reserve, reserve_bytes, MIN_FREE))
+        return self._rooms[-1]
+
+    def wait_for_threads(self) -> None:
+        """Wait until nothing takes a reserve: what a thread logs belongs to this test."""
+        for room in self._rooms:
+            if room._taking is not None:
+                room._taking.join(10)
 
 
 @pytest.fixture
-def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    return Disk(tmp_path, monkeypatch)
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    disk = Disk(tmp_path, monkeypatch)
+    yield disk
+    disk.wait_for_threads()
 
 
 def wait_for(condition: Callable[[], bool], room: DiskSpace) -> None:

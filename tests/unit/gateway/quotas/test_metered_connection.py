@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from gateway.connection.connection import Connection
 from gateway.quotas.metered_connection import MeteredConnection, meter, stop_metering
+from gateway.quotas.metering import SLICE, look_at_quotas
 from gateway.settings import GatewaySettings
+from model.caller import ANONYMOUS as ANONYMOUS_USER
+from model.caller import Caller
 from model.errors import ErrorCode
 from model.quotas import DEFAULT_NAME, QuotaEntity
+from security.quotas import client_quotas
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.fake_coordinator import answer_of, quiet
 from tests.support.gateway.wire_door import Door, Gateway
@@ -218,6 +224,57 @@ def test_plain_connections_become_metered_ones_and_plain_again() -> None:
     gateway.clock.advance(10)
     ask(door, 62)
     assert throttle_of(door) == [0]
+
+
+def test_all_connections_are_metered_in_slices_while_there_are_quotas() -> None:
+    """Bug: 20,000 connections were changed in one iteration, for 0.4 s."""
+    gateway = make_gateway()
+    doors = [gateway.connect() for _ in range(3 * SLICE)]
+
+    def count() -> int:
+        return sum(isinstance(door.connection, MeteredConnection) for door in doors)
+
+    gateway.shared.quotas.index.put(ANONYMOUS, {"request_rate": 1.0})
+    look_at_quotas(gateway.shared)
+    doors.pop().lose()
+    counts = [count()]
+    while gateway.clock.turn():
+        counts.append(count())
+    assert counts[0] <= SLICE
+    assert all(later - earlier <= SLICE for earlier, later in pairwise(counts))
+    assert counts[-1] == len(doors)
+    gateway.shared.quotas.index.discard(ANONYMOUS)
+    look_at_quotas(gateway.shared)
+    gateway.shared.quotas.index.put(ANONYMOUS, {"request_rate": 1.0})
+    look_at_quotas(gateway.shared)
+    while gateway.clock.turn():
+        pass
+    assert count() == len(doors)
+    gateway.shared.quotas.index.discard(ANONYMOUS)
+    look_at_quotas(gateway.shared)
+    while gateway.clock.turn():
+        pass
+    assert count() == 0
+
+
+def test_what_a_client_has_used_is_kept_when_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many others have come since: else it would connect again, and have used nothing."""
+    monkeypatch.setattr(client_quotas, "USAGES_MAX", 10)
+    gateway = make_gateway(UNPARKED)
+    gateway.shared.quotas.index.put(QuotaEntity(DEFAULT_NAME, DEFAULT_NAME), {"request_rate": 1.0})
+    door = connect(gateway)
+    for number in range(10):
+        ask(door, number)
+    assert throttle_of(door) == [0] * 10
+    for number in range(20):
+        other = Caller(ANONYMOUS_USER, f"other-{number}", "/10.0.0.1")
+        gateway.shared.quotas.find_meter(other, gateway.clock.time())
+    door.lose()
+    del door
+    gc.collect()
+    again = connect(gateway)
+    ask(again, 10)
+    assert throttle_of(again) == [1_000]
 
 
 def test_the_first_bytes_of_a_request_do_not_count_as_one() -> None:

@@ -195,6 +195,18 @@ def test_once_a_second_is_enough() -> None:
     door.log_in()
 
 
+def test_a_session_that_has_ended_is_closed_if_it_is_too_soon_for_another() -> None:
+    """The token was expired, by less than clocks may differ: its sessions end at once."""
+    gateway = limited()
+    door = gateway.open()
+    for _ in range(2):
+        assert log_in_by_token(door, exp=NOW_S - 10).session_lifetime == 0
+        gateway.clock.advance(0.1)
+    assert door.shake_hands("OAUTHBEARER").error_code == ILLEGAL_STATE
+    assert not door.is_open
+    assert gateway.refusals == {"session-expired": 1}
+
+
 @pytest.mark.parametrize("step", ["handshake", "none"])
 def test_no_other_request_is_served_while_a_client_authenticates_again(step: str) -> None:
     gateway = limited()

@@ -18,6 +18,7 @@ from gateway.connection.connection_turns import REQUESTS
 from gateway.settings import GatewaySettings
 from gateway.tls.handshake import HANDSHAKE_BYTES_MAX
 from model.errors import ErrorCode
+from model.quotas import QuotaEntity
 from security.endpoints import SecurityProtocol
 from security.tls.tls_settings import ClientAuth, TlsSettings
 from tests.support.certificates import Authority
@@ -63,7 +64,6 @@ class Noting(NoAudit):
 class Stand:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.authority = Authority(folder)
-        self.folder = folder
         self.echo = Echo()
         tls = {key: settings.pop(key) for key in list(settings) if hasattr(TlsSettings, key)}
         self.handshakes_max = settings.pop("handshakes_max", 100)
@@ -88,6 +88,15 @@ class Stand:
         if version is not None:
             context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
         return self.tls.connect(context)
+
+    def connect_slow_reader(self, groups: int) -> TlsDoor:
+        """A client that has asked for so many groups, and reads nothing."""
+        door = self.connect()
+        door.shake()
+        self.echo.groups = groups
+        door.socket.is_full = True
+        door.send(ask())
+        return door
 
     @property
     def refusals(self) -> Mapping[str, int]:
@@ -312,6 +321,36 @@ def test_a_first_piece_beyond_the_limit_costs_nothing(stand: Stand) -> None:
     assert stand.refusals == {"tls-handshake-size": 1}
 
 
+def test_bytes_that_wait_for_a_step_count_as_those_of_requests(stand: Stand) -> None:
+    door, held = stand.connect(), stand.gateway.shared.held
+    door.socket.protocol.data_received(hello := door.hello())
+    assert held.requests == len(hello)
+    door.turn()
+    assert held.requests == 0
+
+
+def test_an_alert_that_is_not_read_is_not_waited_for(stand: Stand) -> None:
+    door = stand.connect()
+    door.socket.is_full = True
+    door.deliver(b"\x16\x03\x01\x00\x05hello")
+    assert not door.socket.was_aborted
+    stand.gateway.clock.advance(6)
+    assert door.socket.was_aborted
+
+
+def test_a_handshake_and_what_follows_it_are_one_new_connection(stand: Stand) -> None:
+    """The rate allows two at once."""
+    quotas = stand.gateway.shared.quotas.index
+    quotas.put(QuotaEntity(ip="127.0.0.1"), {"connection_creation_rate": 0.2})
+    for _ in range(2):
+        door = stand.connect()
+        door.shake()
+        door.send(ask(1))
+        assert ids(door) == [1]
+    assert not stand.connect().socket.is_open
+    assert stand.refusals == {"too-fast-of-one-address": 1}
+
+
 def test_a_slow_handshake_is_refused(stand: Stand) -> None:
     door = stand.connect()
     door.deliver(door.hello()[:50])
@@ -379,11 +418,7 @@ def test_both_ends_are_told(stand: Stand, version: str) -> None:
 
 
 def test_the_end_of_the_stream_closes_once_all_is_sent(stand: Stand) -> None:
-    door = stand.connect()
-    door.shake()
-    stand.echo.groups = 20_000
-    door.socket.is_full = True
-    door.send(ask())
+    door = stand.connect_slow_reader(20_000)
     assert door.socket.protocol.eof_received() is True
     assert door.socket.is_open
     while door.socket.unsent:
@@ -420,11 +455,7 @@ def test_a_broken_record_ends_the_connection(stand: Stand) -> None:
 
 def test_a_slow_reader_makes_the_server_hold_no_more_than_the_answer(stand: Stand) -> None:
     """The answer is encrypted as the socket takes it, and what waits is counted."""
-    door = stand.connect()
-    door.shake()
-    stand.echo.groups = 100_000
-    door.socket.is_full = True
-    door.send(ask(7))
+    door = stand.connect_slow_reader(100_000)
     (connection,) = stand.gateway.shared.connections
     assert connection.transport is not None
     size = connection.transport.get_write_buffer_size()
@@ -447,17 +478,13 @@ def test_a_slow_reader_makes_the_server_hold_no_more_than_the_answer(stand: Stan
     door.turn()
     got += door.receive()
     first = 4 + struct.unpack_from(">i", got)[0]
-    assert struct.unpack_from(">i", got, 4)[0] == 7
+    assert struct.unpack_from(">i", got, 4)[0] == 1
     assert struct.unpack_from(">i", got, first + 4)[0] == 8
     assert connection.transport.get_write_buffer_size() == 0
 
 
 def test_a_slow_reader_is_refused_after_its_time(stand: Stand) -> None:
-    door = stand.connect()
-    door.shake()
-    stand.echo.groups = 100_000
-    door.socket.is_full = True
-    door.send(ask())
+    door = stand.connect_slow_reader(100_000)
     (connection,) = stand.gateway.shared.connections
     connection.check_deadlines(stand.gateway.clock.time() + 61)
     assert stand.refusals == {"slow-reader": 1}
@@ -467,11 +494,7 @@ def test_a_slow_reader_is_refused_after_its_time(stand: Stand) -> None:
 
 
 def test_closing_in_the_middle_of_a_large_answer_sends_it_whole(stand: Stand) -> None:
-    door = stand.connect()
-    door.shake()
-    stand.echo.groups = 10_000
-    door.socket.is_full = True
-    door.send(ask())
+    door = stand.connect_slow_reader(10_000)
     (connection,) = stand.gateway.shared.connections
     connection.close()
     assert stand.connections == 0
@@ -487,11 +510,7 @@ def test_closing_in_the_middle_of_a_large_answer_sends_it_whole(stand: Stand) ->
 
 
 def test_a_client_that_does_not_read_is_not_waited_for(stand: Stand) -> None:
-    door = stand.connect()
-    door.shake()
-    stand.echo.groups = 10_000
-    door.socket.is_full = True
-    door.send(ask())
+    door = stand.connect_slow_reader(10_000)
     (connection,) = stand.gateway.shared.connections
     connection.close()
     stand.gateway.clock.advance(6)

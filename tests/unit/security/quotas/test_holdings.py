@@ -54,6 +54,29 @@ def test_who_has_gone_makes_room() -> None:
     groups.make(member("m2"), NOW + GRACE_S, members=1)
 
 
+def test_what_has_gone_is_looked_for_once_a_second_however_often_a_user_is_refused() -> None:
+    groups, looks = Groups(), 0
+    for number in range(100):
+        groups.make(member(f"m{number}"), members=100)
+
+    def is_held(held: Held) -> bool:
+        nonlocal looks
+        looks += 1
+        return groups.is_held(held)
+
+    for number in range(100):
+        with pytest.raises(GroupMaxSizeReached):
+            groups.holdings.check(
+                "a",
+                member(f"more-{number}"),
+                is_held,
+                NOW + GRACE_S + number / 100,
+                groups_max=None,
+                members_max=100,
+            )
+    assert looks < 3 * 100
+
+
 def test_a_user_has_so_many_groups_and_joins_others() -> None:
     groups = Groups()
     groups.make(member("m1", "g1"), groups=1)

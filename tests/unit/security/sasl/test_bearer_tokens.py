@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -201,6 +202,10 @@ class TestClaims:
         assert refusal(token, now_s=NOW_S + 40) == "the token has expired"
         assert check.verify(token, NOW_S - 30)
         assert refusal(token, now_s=NOW_S - 31) == "the token is not valid yet"
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+    def test_a_number_that_json_does_not_have_is_refused_in_any_claim(self, value: float) -> None:
+        assert refusal(sign(another=value)) == "the token is malformed"
 
     @pytest.mark.parametrize("name", ["exp", "iat", "sub", "aud", "iss"])
     def test_a_missing_claim_is_refused(self, name: str) -> None:

@@ -96,3 +96,11 @@ def test_a_certificate_that_names_nobody_is_refused() -> None:
     empty = bytes([0x30, len(inner)]) + inner
     with pytest.raises(PrincipalFault, match="has no subject"):
         compute_principal(empty, parse_mapping_rules("DEFAULT"))
+
+
+def test_a_name_that_a_replacement_makes_far_too_long_matches_no_rule() -> None:
+    """Each letter is replaced: 8 KB of them would be 32 MB, for each handshake."""
+    rules = parse_mapping_rules(f"RULE:a|a+/{'x' * 4_000}/")
+    assert rules.apply("aa") == 8_000 * "x"
+    with pytest.raises(NoMatchingRule):
+        rules.apply(8_000 * "a")

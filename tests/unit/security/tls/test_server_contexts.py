@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,35 @@ def test_nothing_secret_is_shown(issued: Issued) -> None:
     for shown in (repr(settings), repr(read_key_material(settings)), repr(load_tls(settings))):
         assert body not in shown
         assert "hush" not in shown
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject:
+    """The server's side of a finished handshake. Raises ``ssl.SSLError``."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = server.wrap_bio(to_server, to_client, server_side=True)
+    theirs = client.wrap_bio(to_client, to_server, server_hostname="localhost")
+    for side in (theirs, ours, theirs):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    ours.do_handshake()
+    return ours
+
+
+def test_one_client_may_be_trusted_without_the_authority_that_signed_it(
+    authority: Authority, issued: Issued
+) -> None:
+    """As in Java, where each certificate of a truststore is trusted."""
+    trusted, other = authority.issue("trusted"), authority.issue("other")
+    server = load_tls(
+        TlsSettings(
+            keystore_location=str(issued.both),
+            truststore_location=str(trusted.chain),
+            client_auth=ClientAuth.REQUIRED,
+        )
+    ).context
+    client = ssl.create_default_context(cafile=str(authority.file))
+    client.load_cert_chain(trusted.both)
+    assert shake_hands(server, client).getpeercert(binary_form=True) == trusted.der
+    client.load_cert_chain(other.both)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(server, client)
