@@ -1,0 +1,1 @@
+"""The client of the cluster: connections to its brokers, in Muster's own name."""
