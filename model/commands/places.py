@@ -27,7 +27,7 @@ class NotePlace:
 class AdoptedMember:
     """A member of the cluster's group, with the metadata of the group's protocol.
 
-    A member whose timeouts the cluster does not tell has 0: then the longest allowed are used.
+    The timeouts are 0 if they are not known: then five minutes each.
     """
 
     member_id: MemberId
