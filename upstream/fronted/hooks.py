@@ -58,6 +58,14 @@ class Takeovers(Protocol):
         ``code`` is UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
         """
 
+    def note_lost_answer(self, group_id: GroupId, identity: SentinelIdentity) -> None:
+        """The answer to a commit in the sentinel's name was lost; the cluster may still do it.
+
+        Done late, it would take back what was committed after it. So ``sentinel_of`` is ``None``
+        from now on, until the sentinel has joined again by its instance id: that gives it another
+        member id, and whatever comes with the former one is fenced.
+        """
+
     async def leave(self, group_id: GroupId) -> bool:
         """Make the sentinel leave an empty group that is about to be deleted in the cluster.
 
