@@ -61,6 +61,7 @@ class Connection:
         self._writer = writer
         self._settings = settings
         self._client_id = settings.client_id.encode()
+        self._patience_min_ms = min(PATIENCE_MIN_MS, settings.request_timeout_ms)
         self._correlation_id = 0
         self._unanswered: deque[_Unanswered] = deque()
         self._is_retired = False
@@ -101,7 +102,9 @@ class Connection:
                 await self._writer.drain()
                 frame = await answer
         except TimeoutError:
-            raise ClusterUnreachable(f"no answer within {timeout_ms} ms") from None
+            if timeout_ms >= self._patience_min_ms:
+                self._give_up(timeout_ms)
+            raise ClusterUnreachable("no answer in time") from None
         except OSError as error:
             self._end(error)
             raise ClusterUnreachable(_describe(error)) from None
@@ -117,7 +120,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
         frame = encode_request(request, version, self._correlation_id, self._client_id)
-        patience_ms = max(timeout_ms, min(PATIENCE_MIN_MS, self._settings.request_timeout_ms))
+        patience_ms = max(timeout_ms, self._patience_min_ms)
         timer = loop.call_later(patience_ms / 1_000, self._give_up, patience_ms)
         answer: asyncio.Future[bytes] = loop.create_future()
         self._unanswered.append(_Unanswered(self._correlation_id, answer, timer))

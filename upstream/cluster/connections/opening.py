@@ -97,12 +97,10 @@ def _describe_end(connection: Connection, where: str, error: ClusterUnreachable)
     match connection.trouble:
         case OpeningFault() as fault:
             return OpeningFault(fault.trouble, f"{where}: {fault}")
-        case TimeoutError():
+        case TimeoutError() | None:
             return OpeningFault(Trouble.NO_ANSWER, f"{where} accepts, and does not answer")
         case OSError():
             return OpeningFault(Trouble.CLOSED, f"{where}: {error}")
-        case None:
-            return OpeningFault(Trouble.NO_ANSWER, f"{where}: {error}")
         case _:
             return OpeningFault(Trouble.NOT_KAFKA, f"{where}: {error}")
 
