@@ -246,6 +246,13 @@ async def test_another_cluster_is_not_asked_anything() -> None:
         await until(lambda: not any(broker.open for broker in cluster.brokers.values()))
 
 
+async def test_a_cluster_that_does_not_always_say_its_id_is_no_other_one() -> None:
+    async with FakeCluster() as cluster, started(cluster) as client:
+        cluster.cluster_id = None
+        await client.refresh()
+        assert (client.cluster_id, client.fault) == ("fake-cluster", None)
+
+
 async def test_a_broker_that_knows_no_brokers_yet_changes_nothing() -> None:
     async with FakeCluster(2) as cluster, started(cluster) as client:
         cluster.answer(METADATA, lambda asked: {"cluster_id": "fake-cluster"})
