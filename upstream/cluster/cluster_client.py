@@ -232,7 +232,8 @@ class ClusterClient:
             return
         if self._peers.replace(image):
             for callback in self._callbacks:
-                callback()
+                # On its own: what fails there must not end the following.
+                asyncio.get_running_loop().call_soon(callback)
         self._peers.warm()
 
     def _note_refreshed(self, refreshing: asyncio.Task[None]) -> None:

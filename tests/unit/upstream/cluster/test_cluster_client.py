@@ -194,6 +194,18 @@ async def test_brokers_move_come_and_go() -> None:
             assert len(changes) == 3
 
 
+async def test_a_callback_that_fails_does_not_end_the_following() -> None:
+    async with FakeCluster() as cluster, started(cluster, refresh_ms=20) as client:
+        failures: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: failures.append(said))
+        client.on_brokers_changed(lambda: {}["nothing"])
+        cluster.brokers[2] = FakeBroker(2, cluster)
+        await cluster[2].start()
+        await until(lambda: failures)
+        cluster.controller_id = 2
+        await until(lambda: client.controller_id == 2)
+
+
 async def test_a_broker_that_has_gone_ends_its_requests_first() -> None:
     async with FakeCluster(2) as cluster:
         go_on = asyncio.Event()
