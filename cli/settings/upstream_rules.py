@@ -7,7 +7,7 @@ from typing import Final
 
 import re2
 
-from cli.settings.setting import Value, parse_address
+from cli.settings.setting import Address, Value, parse_address
 from cli.settings.tables.upstream_table import (
     BOOTSTRAP,
     PREFIX,
@@ -45,6 +45,7 @@ def check_upstream(values: Mapping[str, Value]) -> list[str]:
             if values[name] is not None
         ]
     assert isinstance(servers, tuple)
+    assert not isinstance(servers, Address)
     return [
         *_check_servers(servers),
         *_check_ports(values),
