@@ -38,12 +38,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from coordinator.runtime.api import Answer, Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.slices import RunsSlices, Steps
-from gateway.fronting.front import Front, PassedLink
+from gateway.fronting.front import Front
 from gateway.fronting.passing import Passing
 from gateway.making import Making
 from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
 from gateway.pending import Pending, Waiting
 from gateway.sasl.exchange import SaslExchange
+from gateway.sasl.logins import Login
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock
@@ -201,7 +202,7 @@ class ClientConnection(Protocol):
     making: Making
     repeats: dict[int, Repeats]
     sasl: SaslExchange | None
-    passed: PassedLink | None
+    passed: Login | None
     passing: Passing | None
 
     @property

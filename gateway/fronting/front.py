@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from gateway.sasl.logins import Login
 from model.places import Place
 
 
@@ -36,7 +37,7 @@ class PassedClient(Protocol):
     new link. From the first request that is passed on, ``gateway.fronting.passing`` alone reads it.
     """
 
-    passed: PassedLink | None
+    passed: Login | None
 
     @property
     def closed(self) -> bool:
