@@ -46,6 +46,9 @@ class PassedClient(Protocol):
     def close(self) -> None:
         """Close once the answered responses are sent; abandon the requests that wait."""
 
+    def refuse(self, reason: str, detail: str) -> None:
+        """Log a refusal, each reason once a second, and close."""
+
 
 class Front(Protocol):
     """The cluster behind, as the Kafka wire sees it. Everything but ``open`` answers at once."""

@@ -11,13 +11,12 @@ from tests.support.gateway.wire_rig import Rig, run_rig
 
 API_VERSIONS, METADATA, DESCRIBE_CONFIGS = 18, 3, 32
 TOPIC, BROKER, GROUP = 2, 4, 32
+SOFTWARE = {"client_software_name": "c", "client_software_version": "1"}
 
 
 async def greet(rig: Rig) -> dict[int, tuple[int, int]]:
     async with await rig.connect() as connection:
-        response = await connection.ask(
-            API_VERSIONS, 4, client_software_name="c", client_software_version="1"
-        )
+        response = await connection.ask(API_VERSIONS, 4, **SOFTWARE)
     return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
 
 
@@ -48,12 +47,20 @@ async def test_the_consumer_protocol_is_offered_only_where_it_can_be_served() ->
         assert {68, 69} <= (await greet(rig)).keys()
 
 
+async def test_a_client_is_not_greeted_before_the_versions_are_known() -> None:
+    front = ScriptedFront()
+    front.versions = {}
+    async with run_rig(front=front) as rig, await rig.connect() as connection:
+        connection.send(API_VERSIONS, 4, **SOFTWARE)
+        assert await connection.is_closed()
+
+
 async def test_features_are_left_to_the_brokers() -> None:
     front = ScriptedFront()
     async with run_rig(front=front) as rig, await rig.connect() as connection:
         for offers in (True, False):
             front.offers_consumer_protocol = offers
-            response = await connection.ask(API_VERSIONS, 4)
+            response = await connection.ask(API_VERSIONS, 4, **SOFTWARE)
             names = [row.name for row in response.finalized_features]
             assert names == ["group.version"] * offers
             assert response.finalized_features_epoch == 0

@@ -79,14 +79,14 @@ async def test_every_passed_request_arrives_byte_for_byte_and_its_response_too()
     assert count > 100
 
 
-async def test_a_produce_request_without_acks_is_not_waited_for() -> None:
-    front = ScriptedFront(lambda asked: None if asked.key == 0 else describe(asked))
+@pytest.mark.parametrize("version", range(3, 14))
+async def test_a_produce_request_without_acks_ends_the_connection(version: int) -> None:
+    """This node leads nothing, and there is no response to say so in."""
+    front = ScriptedFront()
     async with run_rig(front=front) as rig, await rig.connect() as connection:
-        for version in (3, 9, 13):
-            fields = {"transactional_id": "t" * 200} if version == 9 else {}
-            connection.send(0, version, acks=0, **fields)
-            await connection.ask(METADATA, 9)
-    assert [asked.key for asked in front.asked] == [0, 3] * 3
+        connection.send(0, version, acks=0, transactional_id="t" * 200)
+        assert await connection.is_closed()
+    assert front.asked == []
 
 
 async def test_responses_leave_in_the_order_of_the_requests() -> None:
@@ -141,6 +141,7 @@ async def test_a_cluster_that_cannot_be_reached_closes_the_client() -> None:
     async with run_rig(front=front) as rig, await rig.connect() as connection:
         connection.send(METADATA, 9)
         assert await connection.is_closed()
+        assert rig.server.refusals == {"cluster-unreachable": 1}
 
 
 @pytest.mark.parametrize(
