@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.kafka.java import Event
 
+_GONE: Final = ("closed", "failed", "killed")
 SLACK_MS: Final = 1_000
 """A poll that brings records may end this long after a rebalance within it was told."""
 
@@ -82,6 +83,8 @@ class Ledger:
         found = []
         # What is given up in a millisecond comes before what is taken in it.
         for entry in sorted(self.entries, key=lambda each: (each.at_ms, each.kind == "assigned")):
+            if entry.kind in _GONE:
+                owners = {name: who for name, who in owners.items() if who != entry.member}
             for name in _named(entry):
                 if entry.kind != "assigned":
                     if owners.get(name) == entry.member:

@@ -128,6 +128,11 @@ class Scene:
         self.members.append(member)
         return member
 
+    def kill(self, member: Member) -> None:
+        """SIGKILL; its events end with that."""
+        member.kill()
+        member.program.events.append({"event": "killed", "at_ms": now_ms()})
+
     def wait_until_shared(self, members: Sequence[Member] | None = None) -> None:
         """Until each partition is one member's, and every member has some."""
         chosen = self.running if members is None else members
