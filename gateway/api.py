@@ -38,6 +38,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from coordinator.runtime.api import Answer, Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.slices import RunsSlices, Steps
+from gateway.fronting.front import Front, PassedLink
+from gateway.fronting.passing import Passing
 from gateway.making import Making
 from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
 from gateway.pending import Pending, Waiting
@@ -174,6 +176,7 @@ class GatewayNode:
     apis: tuple[Api, ...]
     allows_all: bool = False
     """Whether there is no access control, so that checks can skip the authorizer."""
+    front: Front | None = None
 
 
 class Repeats(Protocol):
@@ -191,12 +194,15 @@ class ClientConnection(Protocol):
     """The connection that a request arrived on, as its context sees it.
 
     ``repeats`` is keyed by API key. ``sasl`` is how it authenticates, ``None`` if it does not.
+    ``passing`` passes its requests on to a cluster, over ``passed`` if its login was.
     """
 
     heartbeats: ConnectionHeartbeats
     making: Making
     repeats: dict[int, Repeats]
     sasl: SaslExchange | None
+    passed: PassedLink | None
+    passing: Passing | None
 
     @property
     def unanswered(self) -> Collection[RequestContext | Pending]:
@@ -233,10 +239,7 @@ class ClientConnection(Protocol):
     def reopen(
         self, route: bytes, correlation: bytes, caller: Caller, raw: bytes
     ) -> RequestContext:
-        """Make a context for a repeated request and queue it behind the unanswered ones.
-
-        ``route`` is its API key and version, as four bytes.
-        """
+        """Queue a context for a repeated request of ``route``, its API key and version."""
 
 
 class RequestContext(Waiting):
@@ -367,11 +370,7 @@ class RequestContext(Waiting):
             self.client.fail(self, error)
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
-        """Submit a command; ``on_answer`` receives the answer and replies.
-
-        An exception from ``on_answer`` is a bug of this API and fails this request; the runtime,
-        which calls it, never sees it.
-        """
+        """Submit a command; ``on_answer`` replies. The runtime never sees an exception of it."""
         client = self.client
 
         def guarded(answer: Answer) -> None:
