@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from gateway.rewriting.naming import CannotRewrite
 from upstream.cluster.cluster import ClusterUnreachable
@@ -60,12 +61,12 @@ class RelayConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio: a client has connected; it is not read before the broker is."""
-        assert isinstance(transport, asyncio.Transport)
-        self._client = transport
-        transport.set_write_buffer_limits(high=self._relaying.settings.unsent_bytes_max)
-        keep_alive(transport)
+        # uvloop's transports are no subclasses of asyncio's.
+        client = self._client = cast(asyncio.Transport, transport)
+        client.set_write_buffer_limits(high=self._relaying.settings.unsent_bytes_max)
+        keep_alive(client)
         self._client_brake.hold(Hold.NOT_CONNECTED)
-        self._client_brake.fit(transport)
+        self._client_brake.fit(client)
         self._connecting = self._loop.create_task(self._connect())
 
     def data_received(self, data: bytes) -> None:
