@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from types import MappingProxyType
 
@@ -77,6 +77,17 @@ def compute_image_without(image: TopicImage, name: TopicName) -> TopicImage:
         compute_changed(image.by_id, {old.topic_id: None}),
         metric_names,
     )
+
+
+def compute_image_changed(
+    image: TopicImage, changed: Iterable[Topic], gone: Iterable[TopicName]
+) -> TopicImage:
+    """The image with many topics added, replaced or removed, in one step."""
+    topics = dict(image.by_name)
+    for name in gone:
+        topics.pop(name, None)
+    topics.update((topic.name, topic) for topic in changed)
+    return compute_image_of(tuple(topics.values()), image.version + 1)
 
 
 def compute_settled_image(image: TopicImage) -> TopicImage:

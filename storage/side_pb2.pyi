@@ -153,3 +153,13 @@ class FakeSaltSecret(_message.Message):
     version: int
     secret: bytes
     def __init__(self, version: _Optional[int] = ..., secret: _Optional[bytes] = ...) -> None: ...
+
+class GroupPlace(_message.Message):
+    __slots__ = ("place", "since_ms", "generation")
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    place: int
+    since_ms: int
+    generation: int
+    def __init__(self, place: _Optional[int] = ..., since_ms: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...

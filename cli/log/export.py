@@ -31,6 +31,7 @@ _SIDE_NAMES = {
     10: "ACLs",
     11: "client quotas",
     12: _CREDENTIALS,
+    14: "places of groups",
 }
 
 

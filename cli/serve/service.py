@@ -15,7 +15,6 @@ from prometheus_client.exposition import choose_encoder
 
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
-from cli.serve.access import make_authorizer
 from cli.serve.allocator import FreeMemory
 from cli.serve.audit.audit_log import make_audit_log
 from cli.serve.collector import GarbageCollector
@@ -34,27 +33,24 @@ from cli.serve.doors.listening import bind, bind_all, check_addresses, compute_a
 from cli.serve.http import HttpServer, HttpSettings
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
+from cli.serve.planes.data_plane import DataPlane, Served
+from cli.serve.planes.local_data_plane import LocalDataPlane
 from cli.serve.process_failure import end_process
 from cli.serve.snapshot import compute_snapshot
-from cli.serve.topics_asked import change_name, compute_topic_changes
 from cli.settings import Address, Resolved
 from cli.settings.settings_objects import compute_settings_object
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.audit import NO_AUDIT, Audit
-from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from coordinator.runtime.retention.backups import StoreBackups
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.targets.custom_assignors import AssignorNotFound, load_assignors
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from gateway.settings import GatewaySettings
-from gateway.topics.local_topics import LocalTopics
-from gateway.topics.settings import TopicSettings
 from gateway.wire_server import KafkaServer
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.errors import GroupError
 from muster.assignors.registry import Assignors
 from security.quotas.client_quotas import ClientQuotas
 from security.quotas.settings import QuotaSettings
@@ -74,11 +70,8 @@ class Service:
     def __init__(self, resolved: Resolved, specs: Sequence[TopicSpec], *, names_topics: bool):
         """``names_topics``: the user gave a list of topics, possibly an empty one."""
         self._resolved = resolved
-        self._specs = specs
-        self._names_topics = names_topics
         # Check the settings of all parts before anything is opened.
         self._coordinator_settings = compute_settings_object(CoordinatorSettings, resolved)
-        self._topic_settings = compute_settings_object(TopicSettings, resolved)
         self._gateway_settings = compute_settings_object(GatewaySettings, resolved)
         self._grpc_settings = compute_settings_object(GrpcSettings, resolved)
         self._http_settings = HttpSettings(
@@ -89,13 +82,14 @@ class Service:
         self.addresses: dict[str, Address] = {}
         self._audit_log = make_audit_log(resolved)
         self._audit: Audit = self._audit_log or NO_AUDIT
-        self._authorizer = make_authorizer(resolved, self._audit)
+        self._plane: DataPlane = LocalDataPlane(
+            resolved, self._audit, self.folder, specs, names_topics=names_topics
+        )
         self._quotas = ClientQuotas(compute_settings_object(QuotaSettings, resolved))
         self._doors = Doors(resolved, self._audit)
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
-        self._topics: LocalTopics | None = None
         self._kafka: KafkaServer | None = None
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
@@ -115,9 +109,10 @@ class Service:
         if not self.folder.path.exists():
             # If a port is in use, do not leave a new folder behind.
             check_addresses(self._resolved, self._doors.listeners)
-        self._share_descriptors()
+        open_files = self._share_descriptors()
         self.folder.prepare()
         self._disk_space = await asyncio.to_thread(self._prepare_disk)
+        await self._plane.open(open_files)
         self._store = self._open_store()
         if self._audit_log is not None:
             self._audit_log.start()
@@ -126,7 +121,7 @@ class Service:
             self._store,
             self._coordinator_settings,
             free_bytes=self._disk_space.free_bytes,
-            authorizer=self._authorizer,
+            authorizer=self._plane.authorizer,
             audit=self._audit,
             quotas=self._quotas.index,
             scram_credentials=self._doors.credentials,
@@ -140,9 +135,7 @@ class Service:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except StoreError as error:
             raise CommandError(str(error)) from error
-        self._topics = await self._start_topics(self._runtime)
-        await self._change_topics(self._runtime)
-        await self._listen(self._runtime, self._topics)
+        await self._listen(self._runtime, await self._plane.start(self._runtime, self._store))
         self._lag.start()
         self._free_memory.start()
         self.folder.write_endpoints(
@@ -172,14 +165,17 @@ class Service:
             start_seconds=round(time.monotonic() - self._began_at, 3),
         )
 
-    def _share_descriptors(self) -> None:
-        """Raise the limit of open files, or lower the limits of the listeners."""
+    def _share_descriptors(self) -> int:
+        """Raise the limit of open files, or lower the limits of the listeners.
+
+        Returns how many files the data plane may have open.
+        """
         load_codecs()
-        topics, kafka, grpc = self._topic_settings, self._gateway_settings, self._grpc_settings
+        kafka, grpc = self._gateway_settings, self._grpc_settings
         asked = ConnectionLimits(
             kafka.max_connections, grpc.grpc_connections_max, self._http_settings.connections_max
         )
-        files = topics.gateway_topics_open_files
+        files = self._plane.open_files
         limit = raise_limit(compute_needed(asked, files, len(self._doors.listeners)))
         try:
             plan = compute_plan(limit, asked, files, len(self._doors.listeners))
@@ -189,7 +185,6 @@ class Service:
         lowered = describe_lowered(limit, asked, limits)
         if lowered is not None:
             log.warning("connections_lowered", cause=lowered)
-        self._topic_settings = replace(topics, gateway_topics_open_files=files)
         self._gateway_settings = replace(kafka, max_connections=limits.kafka)
         self._grpc_settings = replace(grpc, grpc_connections_max=limits.grpc)
         self._http_settings = replace(
@@ -198,6 +193,7 @@ class Service:
             backlog=self._backlog,
             accepted=accepted,
         )
+        return files
 
     def _load_assignors(self) -> Assignors:
         try:
@@ -232,42 +228,12 @@ class Service:
             )
         return store
 
-    async def _start_topics(self, runtime: Runtime) -> LocalTopics:
-        try:
-            topics = LocalTopics(self.folder.topics, runtime, self._topic_settings)
-            if topics.needs_lift:
-                await runtime.loaded()
-                assert self._store is not None
-                shards, deleted = runtime.shards, runtime.deleted_topics
-                offsets = await read_highest_offsets(self._store, shards, deleted)
-                topics.lift_end_offsets(offsets)
-            await topics.start()
-        except OSError as error:
-            raise CommandError(f"{self.folder.topics} cannot be used: {error}") from error
-        except StoreError as error:
-            raise CommandError(str(error)) from error
-        return topics
-
-    async def _change_topics(self, runtime: Runtime) -> None:
-        """Create the given topics and grow those that have too few partitions."""
-        image = runtime.image
-        changes = compute_topic_changes(image, self._specs)
-        if self._names_topics:
-            for name in sorted(image.by_name.keys() - {spec.name for spec in self._specs}):
-                log.warning("topic_kept", topic=name, cause="it is not in the given list of topics")
-        for change in changes:
-            try:
-                await runtime.call(change)
-            except GroupError as error:
-                raise CommandError(f"topic {change_name(change)}: {error.message}") from error
-            log.info("topic_changed", topic=change_name(change), change=type(change).__name__)
-
-    async def _listen(self, runtime: Runtime, topics: LocalTopics) -> None:
-        authorizer = self._authorizer
+    async def _listen(self, runtime: Runtime, served: Served) -> None:
+        authorizer = self._plane.authorizer
         self._kafka = KafkaServer(
-            runtime,
+            served.kafka,
             authorizer,
-            topics,
+            served.topics,
             self._gateway_settings,
             quotas=self._quotas,
             backlog=self._backlog,
@@ -277,7 +243,7 @@ class Service:
         self._backups = self._make_backups()
         settings, audit = self._grpc_settings, self._audit
         self._grpc = GrpcServer(
-            runtime,
+            served.grpc,
             authorizer,
             settings,
             self._history,
@@ -343,10 +309,10 @@ class Service:
         self._doors.grpc.stop()
         if self._history is not None:
             await self._history.stop()
+        await self._plane.stop_serving()
         if self._runtime is not None:
             await self._runtime.stop()
-        if self._topics is not None:
-            await self._topics.stop()
+        await self._plane.stop()
         if self._backups is not None:
             await self._backups.wait()
         if self._store is not None:

@@ -62,6 +62,7 @@ class Scope(Enum):
     GRPC = "gRPC"
     SECURITY = "Access control"
     SASL = "SASL on the Kafka listener"
+    UPSTREAM = "In front of a cluster"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from cli.settings.listeners.door_rules import check_doors
 from cli.settings.listeners.listener_rules import OWN_AND_KAFKAS, compute_listener_plan
 from cli.settings.setting import Value
 from cli.settings.tables.security_table import parse_super_users
+from cli.settings.tables.upstream_table import BOOTSTRAP
+from cli.settings.upstream_rules import check_upstream
 from model.configs.group_configs import SERVED_CONFIGS
 from security.quotas.address_limits import parse_overrides
 
@@ -30,6 +32,7 @@ def check_rules(values: Mapping[str, Value]) -> list[str]:
         *_check_listeners(values),
         *_check_access(values),
         *_check_overrides(values),
+        *check_upstream(values),
     ]
 
 
@@ -103,7 +106,7 @@ def _check_access(values: Mapping[str, Value]) -> list[str]:
     except ValueError as error:
         return [f"super.users: {error}"]
     names = ("super.users", "allow.everyone.if.no.acl.found")
-    has_effect = bool(values["authorizer.class.name"])
+    has_effect = bool(values["authorizer.class.name"] or values[BOOTSTRAP])
     if not has_effect and (super_users or values[names[1]]):
         chosen = names[0] if super_users else names[1]
         return [f"{chosen} has no effect without authorizer.class.name=StandardAuthorizer"]

@@ -16,6 +16,7 @@ from cli.settings.tables.listeners_table import GRPC_SETTINGS, KAFKA_SETTINGS, T
 from cli.settings.tables.sasl_table import SASL_SETTINGS
 from cli.settings.tables.security_table import SECURITY_SETTINGS
 from cli.settings.tables.tls_table import TLS_SETTINGS
+from cli.settings.tables.upstream_table import UPSTREAM_SETTINGS
 from security.endpoints import Endpoint, SecurityProtocol
 
 _SERVER_SETTINGS = (
@@ -259,6 +260,7 @@ _ALL = (
     *GRPC_SETTINGS,
     *SECURITY_SETTINGS,
     *SASL_SETTINGS,
+    *UPSTREAM_SETTINGS,
 )
 
 SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias, TypeVar
 
+from coordinator.core.classic.classic_moves import handle_adopt_group, handle_return_group
 from coordinator.core.client_assignors.computed_assignment import (
     handle_install_assignment,
     handle_prepare_assignment,
 )
 from coordinator.core.consumer.refresh import handle_refresh_assignor, handle_refresh_topics
+from coordinator.core.groups.group_places import handle_note_place
 from coordinator.core.offsets.offset_commit import handle_delete_topic_offsets
 from coordinator.core.offsets.offset_expiry import handle_expire_offsets
 from coordinator.core.offsets.producers import handle_expire_producers
@@ -29,6 +31,7 @@ from coordinator.core.target.target_steps import ContinueMoves, handle_continue_
 from coordinator.dispatch.shard_handlers import (
     handle_classic_deadline,
     handle_commit,
+    handle_commit_check,
     handle_consumer_heartbeat,
     handle_consumer_leave,
     handle_continuation,
@@ -36,6 +39,7 @@ from coordinator.dispatch.shard_handlers import (
     handle_join,
     handle_sync,
     handle_transactional_commit,
+    handle_transactional_commit_check,
 )
 from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
 from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
@@ -65,12 +69,22 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.places import (
+    AdoptGroup,
+    CheckCommit,
+    CheckTxnCommit,
+    GiveGroupUp,
+    ListPlaces,
+    NotePlace,
+    ReturnGroup,
+)
 from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
     ForgetDeletedTopic,
     GrowTopic,
+    ReplaceTopics,
     SetTopicRacks,
 )
 from model.commands.transactions import (
@@ -182,7 +196,12 @@ _ROWS: Final = (
     _row(RefreshAssignor, Route.SHARD, Loading.GROUP, _at_any_time(handle_refresh_assignor)),
     _row(DeleteTopicOffsets, Route.SHARD, Loading.GROUP, _at_any_time(handle_delete_topic_offsets)),
     _row(ExpireOffsets, Route.SHARD, Loading.GROUP, _at_any_time(handle_expire_offsets)),
+    _row(NotePlace, Route.SHARD, Loading.GROUP, handle_note_place),
+    _row(AdoptGroup, Route.SHARD, Loading.GROUP, handle_adopt_group),
+    _row(ReturnGroup, Route.SHARD, Loading.GROUP, handle_return_group),
     #
+    _row(CheckCommit, Route.COMMIT, Loading.GROUP, handle_commit_check),
+    _row(CheckTxnCommit, Route.COMMIT, Loading.GROUP, handle_transactional_commit_check),
     _row(OffsetCommit, Route.COMMIT, Loading.GROUP, handle_commit),
     _row(OffsetFetch, Route.FETCH, Loading.GROUP),
     _row(TxnOffsetCommit, Route.TRANSACTION, Loading.GROUP, handle_transactional_commit),
@@ -198,16 +217,19 @@ _ROWS: Final = (
     _row(ListTransactions, Route.LIST_TRANSACTIONS, Loading.ALL),
     _row(DeleteGroup, Route.DELETION, Loading.GROUP),
     _row(DeleteOffsets, Route.DELETION, Loading.GROUP),
+    _row(GiveGroupUp, Route.DELETION, Loading.GROUP),
     #
     _row(ConsumerGroupDescribe, Route.READ, Loading.EACH_GROUP),
     _row(DescribeGroups, Route.READ, Loading.EACH_GROUP),
     _row(ListGroups, Route.READ, Loading.ALL),
     _row(PlanMigration, Route.READ, Loading.GROUP),
+    _row(ListPlaces, Route.READ, Loading.ALL),
     #
     _row(CreateTopic, Route.TOPICS, Loading.NOTHING),
     _row(GrowTopic, Route.TOPICS, Loading.NOTHING),
     _row(SetTopicRacks, Route.TOPICS, Loading.NOTHING),
     _row(DeleteTopic, Route.TOPICS, Loading.NOTHING),
+    _row(ReplaceTopics, Route.TOPICS, Loading.NOTHING),
     _row(ForgetDeletedTopic, Route.TOPICS, Loading.NOTHING),
     _row(AllocateProducerId, Route.TOPICS, Loading.NOTHING),
     _row(DescribeGroupConfigs, Route.TOPICS, Loading.NOTHING),

@@ -27,6 +27,13 @@ from model.commands.consumer import (
 )
 from model.commands.groups import ConvertToClassicGroup
 from model.commands.offsets import DeleteTopicOffsets, ExpireOffsets, OffsetCommit
+from model.commands.places import (
+    AdoptGroup,
+    CheckCommit,
+    CheckTxnCommit,
+    NotePlace,
+    ReturnGroup,
+)
 from model.ids import GroupId
 from model.now import Now
 
@@ -51,6 +58,11 @@ ShardCommand: TypeAlias = (
     | DeleteTopicOffsets
     | ExpireOffsets
     | OffsetCommit
+    | CheckCommit
+    | CheckTxnCommit
+    | NotePlace
+    | AdoptGroup
+    | ReturnGroup
 )
 """The commands that ``handle`` takes: those of one group that need only its shard."""
 

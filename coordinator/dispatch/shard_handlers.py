@@ -10,6 +10,7 @@ from coordinator.core.classic.classic_join import (
 from coordinator.core.classic.classic_leave import handle_expire_classic_deadline
 from coordinator.core.classic.classic_sync import handle_classic_heartbeat, handle_sync_group
 from coordinator.core.consumer.heartbeat import handle_heartbeat, handle_reconcile_member
+from coordinator.core.offsets.commit_checks import handle_check_commit, handle_check_txn_commit
 from coordinator.core.offsets.offset_commit import handle_offset_commit
 from coordinator.core.offsets.transactions import handle_txn_offset_commit
 from coordinator.core.state.consumer_group import ConsumerGroup
@@ -26,6 +27,7 @@ from coordinator.dispatch.checks import (
 from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
 from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave, ReconcileMember
 from model.commands.offsets import OffsetCommit
+from model.commands.places import CheckCommit, CheckTxnCommit
 from model.commands.transactions import TxnOffsetCommit
 from model.errors import InvalidGroupId
 from model.ids import GroupId
@@ -123,6 +125,18 @@ def handle_commit(shard: Shard, command: OffsetCommit, now: Now) -> Outcome:
     """Handle an OffsetCommit, after checking the group id."""
     check_group_id_size(shard, command.group_id)
     return handle_offset_commit(shard, command, now)
+
+
+def handle_commit_check(shard: Shard, command: CheckCommit, now: Now) -> Outcome:
+    """Check an OffsetCommit whose offsets are kept elsewhere."""
+    check_group_id_size(shard, command.group_id)
+    return handle_check_commit(shard, command, now)
+
+
+def handle_transactional_commit_check(shard: Shard, command: CheckTxnCommit, now: Now) -> Outcome:
+    """Check a TxnOffsetCommit whose offsets are kept elsewhere."""
+    check_group_id_size(shard, command.group_id)
+    return handle_check_txn_commit(shard, command, now)
 
 
 def handle_transactional_commit(shard: Shard, command: TxnOffsetCommit, now: Now) -> Outcome:

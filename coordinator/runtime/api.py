@@ -22,6 +22,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import GroupId, LogPartition, MemberId, TopicName
 from model.log.commit_records import OffsetColumns
+from model.places import GroupPlace
 from model.responses.response import Response
 from model.topics import Topic, TopicImage
 
@@ -133,6 +134,12 @@ class Coordinator(Protocol):
 
     def holds_group(self, group_id: GroupId) -> bool:
         """Whether the group exists, if only by its offsets."""
+
+    def place_of(self, group_id: GroupId) -> GroupPlace | None:
+        """Where the group is; ``None`` if it is in the cluster that Muster stands in front of.
+
+        Always ``None`` for a Muster that does not. Known before the group is loaded.
+        """
 
     def find_subscribed_names(
         self, group_id: GroupId, member_id: MemberId

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from coordinator.runtime.commit.process_end import exit_process
 from coordinator.runtime.loading.command_gate import Serving
 from coordinator.runtime.loading.load_in_progress import LoadInProgress
 from coordinator.runtime.loading.loading import Loading
-from coordinator.runtime.loading.shard_loader import read_last_timestamp
+from coordinator.runtime.loading.shard_loader import load_places, read_last_timestamp
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.loop.write_space import Space
 from coordinator.runtime.members.heartbeat_ticket import Ticket, make_ticket
@@ -41,9 +41,10 @@ from model.commands.command import Command
 from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
+from model.places import GroupPlace
 from model.responses.response import Response
 from model.scram import FAKE_SALT_SECRET_BYTES
-from model.topics import TopicImage
+from model.topics import Topic, TopicImage
 from muster.assignors.registry import ASSIGNORS, Assignors
 from security.acl_index import AclIndex
 from security.quotas.quota_index import QuotaIndex
@@ -103,33 +104,39 @@ class Runtime:
 
     # ------------------------------------------------------------------------- starting, stopping
 
-    async def start(self) -> None:
-        """Start serving. Each group is served as soon as it is loaded; see ``loaded``."""
+    async def start(self, topics: Sequence[Topic] = ()) -> None:
+        """Start serving. Each group is served as soon as it is loaded; see ``loaded``.
+
+        ``topics`` are those of a catalogue elsewhere (``ReplaceTopics``). The groups must be loaded
+        with them, or else their partitions would be taken away.
+        """
         loop = asyncio.get_running_loop()
         if self._scheduler is None:
             self._scheduler = AsyncioScheduler(loop)
-        self.begin_load()
+        self.begin_load(topics)
 
-    def begin_load(self) -> None:
+    def begin_load(self, topics: Sequence[Topic] = ()) -> None:
         """``start`` for a caller that passed its own scheduler."""
         assert self._scheduler is not None, "pass a scheduler, or call start() on a loop"
-        self._prepare(self._scheduler).begin()
+        self._prepare(self._scheduler, topics).begin()
 
     async def loaded(self) -> None:
         """Wait until every shard is loaded. Raises the store's error if loading failed."""
         await self._serving.loading.wait()
 
-    def load(self) -> None:
+    def load(self, topics: Sequence[Topic] = ()) -> None:
         """Load all shards from the store synchronously, then serve."""
         assert self._scheduler is not None, "pass a scheduler, or call start() on a loop"
-        self._prepare(self._scheduler).finish()
+        self._prepare(self._scheduler, topics).finish()
 
-    def _prepare(self, scheduler: Scheduler) -> Loading:
+    def _prepare(self, scheduler: Scheduler, topics: Sequence[Topic]) -> Loading:
         """Create the parts and an empty shard per log partition; loading fills the shards."""
         store = self._around.store
         self._clock.note_found(read_last_timestamp(store))
         self._make_parts(scheduler)
+        self.parts.catalogue.replace_topics(topics, ())
         self._shards += [self._make_shard(LogPartition(n)) for n in range(self.log_partitions)]
+        load_places(store, self._shards)
         loading = Loading(
             store,
             self.parts.context.slices.beside(),
@@ -275,6 +282,9 @@ class Runtime:
 
     def holds_group(self, group_id: GroupId) -> bool:
         return self._shard_of(group_id).holds_group(group_id)
+
+    def place_of(self, group_id: GroupId) -> GroupPlace | None:
+        return self._shard_of(group_id).places.get(group_id)
 
     def find_subscribed_names(
         self, group_id: GroupId, member_id: MemberId

@@ -32,12 +32,22 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.places import (
+    AdoptGroup,
+    CheckCommit,
+    CheckTxnCommit,
+    GiveGroupUp,
+    ListPlaces,
+    NotePlace,
+    ReturnGroup,
+)
 from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
     ForgetDeletedTopic,
     GrowTopic,
+    ReplaceTopics,
     SetTopicRacks,
 )
 from model.commands.transactions import (
@@ -74,6 +84,11 @@ GroupCommand: TypeAlias = (
     | OffsetFetch
     | DeleteTopicOffsets
     | ExpireOffsets
+    | NotePlace
+    | AdoptGroup
+    | ReturnGroup
+    | CheckCommit
+    | CheckTxnCommit
 )
 """Commands of one group, handled by the shard of its log partition."""
 
@@ -100,11 +115,15 @@ UserCommand: TypeAlias = AlterUserScramCredentials | SetUser | DescribeUserScram
 """Commands about users with SCRAM credentials."""
 
 
-ServerCommand: TypeAlias = TopicCommand | ConfigCommand | AclCommand | QuotaCommand | UserCommand
+CatalogueCommand: TypeAlias = TopicCommand | ConfigCommand | AclCommand | QuotaCommand | UserCommand
+"""Commands about what all shards share and the store keeps."""
+
+
+ServerCommand: TypeAlias = CatalogueCommand | ReplaceTopics
 """Commands about what all shards share."""
 
 
-DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets
+DeletionCommand: TypeAlias = DeleteGroup | DeleteOffsets | GiveGroupUp
 """Commands of one group that scan its offsets."""
 
 
@@ -114,7 +133,9 @@ TransactionCommand: TypeAlias = (
 """Commands of transactions: of one group, or of one log partition."""
 
 
-ReadCommand: TypeAlias = ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration
+ReadCommand: TypeAlias = (
+    ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration | ListPlaces
+)
 """Read-only commands over groups of several shards."""
 
 

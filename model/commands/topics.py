@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from model.caller import Caller
 from model.ids import TopicId, TopicName
+from model.topics import Topic
 from model.value import value
 
 
@@ -48,6 +49,19 @@ class DeleteTopic:
     caller: Caller
     name: TopicName | None
     topic_id: TopicId | None = None
+
+
+@value
+class ReplaceTopics:
+    """Topics of a catalogue elsewhere have changed: the cluster's, for a Muster in front of it.
+
+    They are kept in memory alone. ``changed`` are new or different; one with another id than
+    before was made again.
+    """
+
+    caller: Caller
+    changed: tuple[Topic, ...]
+    gone: tuple[TopicName, ...] = ()
 
 
 @value

@@ -13,7 +13,9 @@ class TxnOffsetCommit:
     """Commit offsets in a transaction (KIP-447): they stay pending until it ends.
 
     ``member_epoch`` is ``None`` and ``member_id`` empty if the producer names no member. The
-    response is an ``OffsetCommitResponse``.
+    response is an ``OffsetCommitResponse``. With ``adds_partition`` (from version 5, KIP-890) the
+    group's partition need not have been added to the transaction before. Neither that nor
+    ``transactional_id`` matters here, where no transaction coordinator is: both are for a cluster.
     """
 
     caller: Caller
@@ -24,6 +26,8 @@ class TxnOffsetCommit:
     member_id: MemberId = MemberId("")
     member_epoch: int | None = None
     instance_id: InstanceId | None = None
+    transactional_id: str = ""
+    adds_partition: bool = False
 
 
 @value

@@ -22,6 +22,7 @@ from model.ids import (
     TopicId,
     TopicName,
 )
+from model.places import GroupPlace
 from model.quotas import QuotaEntity
 from model.scram import ScramCredential, ScramMechanism
 from model.secret import HIDDEN
@@ -203,13 +204,26 @@ class ProducerGroupValue:
     timed_out_epoch: int = -1
 
 
+@value
+class GroupPlaceKey:
+    """The place of a group of a log partition, which outlives the group; its value is a
+    ``GroupPlace``."""
+
+    partition: LogPartition
+    group_id: GroupId
+
+
 ShardSideKey: TypeAlias = (
-    ProducerStateKey | ProducerGroupKey | ClientAssignorsKey | InstalledMetadataKey
+    ProducerStateKey | ProducerGroupKey | ClientAssignorsKey | InstalledMetadataKey | GroupPlaceKey
 )
 """Keys of records that belong to one log partition; the others belong to the whole server."""
 
 ShardSideValue: TypeAlias = (
-    ProducerStateValue | ProducerGroupValue | ClientAssignorsValue | InstalledMetadataValue
+    ProducerStateValue
+    | ProducerGroupValue
+    | ClientAssignorsValue
+    | InstalledMetadataValue
+    | GroupPlace
 )
 """Values of these."""
 

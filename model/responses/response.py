@@ -21,6 +21,7 @@ from model.responses.groups import (
 )
 from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.places import PlacesResponse
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListTransactionsResponse, ProducerIdResponse
@@ -50,6 +51,7 @@ Response: TypeAlias = (
     | ListGroupsResponse
     | DescribeGroupsResponse
     | MigrationPlan
+    | PlacesResponse
     | TopicResponse
     | ProducerIdResponse
     | OffsetDeleteResponse

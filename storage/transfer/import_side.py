@@ -13,6 +13,7 @@ from model.log.side_records import (
     AclSideKey,
     FakeSaltSecretKey,
     GroupConfigsSideKey,
+    GroupPlaceKey,
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -130,14 +131,20 @@ def move_side(
 ) -> list[Pair]:
     """Move side records to the partitions that their groups hash to, out of ``partitions``.
 
-    Records of a member, or of a producer in a group, move with the group. The state of a producer
-    is copied to all ``filled`` partitions, as any of them may hold groups that it writes for.
+    Records of a member, of a producer in a group, or of a place, move with the group. The state of
+    a producer is copied to all ``filled`` partitions, as any of them may hold groups that it writes
+    for.
     """
     moved: list[Pair] = []
     for key, value in records:
         record = decode_side(key, value)
         match record.key:
-            case (ClientAssignorsKey() | InstalledMetadataKey() | ProducerGroupKey()) as of_group:
+            case (
+                ClientAssignorsKey()
+                | InstalledMetadataKey()
+                | ProducerGroupKey()
+                | GroupPlaceKey() as of_group
+            ):
                 partition = compute_log_partition(of_group.group_id, partitions)
                 moved.append((encode_side_key(replace(of_group, partition=partition)), value))
             case ProducerStateKey() as of_producer:

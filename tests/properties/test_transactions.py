@@ -24,7 +24,7 @@ from model.log.commit_records import make_offset_columns
 from model.responses.offsets import OffsetFetchResponse
 from storage.codec.record_codec import decode_key
 from storage.log.fold import PartitionFold
-from storage.side_codec import encode_producer_prefixes
+from storage.shard_side_codec import encode_producer_prefixes
 from tests.support.virtual.server import CALLER, Pending, VirtualServer, error_name
 
 FOO = TopicName("foo")

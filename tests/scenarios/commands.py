@@ -56,7 +56,7 @@ from model.errors import ErrorCode
 from model.ids import GroupId, InstanceId, MemberId, ProducerId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
-from tests.scenarios import quota_text
+from tests.scenarios import place_text, quota_text
 from tests.scenarios.acl_text import make_create, make_delete, make_list
 from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
@@ -129,7 +129,7 @@ class Commands:
         acts: dict[str, Callable[[Line], None]] = {
             "advance": lambda line: self.server.advance(parse_ms(line.words[0])),
             "crash": lambda line: self.server.crash(int(line.options.get("survivors", "0"))),
-            "start": lambda line: self.server.start(),
+            "start": lambda line: self.server.start(place_text.parse_topics(line)),
             "import": self._import,
             "fsync": self._fsync,
             "assignor": self._assignor,
@@ -193,6 +193,14 @@ class Commands:
             "deny": make_create,
             "acls": make_list,
             "delete-acls": make_delete,
+            "place": place_text.make_place,
+            "adopt": place_text.make_adopt,
+            "return": place_text.make_return,
+            "give-up": place_text.make_give_up,
+            "places": place_text.make_list_places,
+            "check": lambda line: place_text.make_check(self._commit(line)),
+            "txn-check": lambda line: place_text.make_check(self._txn_commit(line)),
+            "topics": place_text.make_replace,
             "quota": quota_text.make_alter,
             "quotas": quota_text.make_list,
             "scram": make_alter,
@@ -389,7 +397,7 @@ class Commands:
 
     # --------------------------------------------------------------------------------- offsets
 
-    def _commit(self, line: Line) -> Command:
+    def _commit(self, line: Line) -> OffsetCommit:
         """``commit g a epoch=2 foo:0=5``; without an epoch it is not by a member."""
         options = dict(line.options)
         epoch = options.pop("epoch", None)
@@ -410,7 +418,7 @@ class Commands:
             retention_time_ms=None if retention is None else parse_ms(retention),
         )
 
-    def _txn_commit(self, line: Line) -> Command:
+    def _txn_commit(self, line: Line) -> TxnOffsetCommit:
         """``txn-commit g 7@0 a epoch=2 foo:0=5``: of producer 7 at its epoch 0."""
         options = dict(line.options)
         epoch, instance = options.pop("epoch", None), options.pop("instance", None)

@@ -33,6 +33,7 @@ from model.log.side_records import (
     FakeSaltSecretKey,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
+    GroupPlaceKey,
     ProducerGroupKey,
     ProducerGroupValue,
     ProducerStateKey,
@@ -66,6 +67,7 @@ from model.responses.groups import (
 )
 from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.places import PlacesResponse
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from model.responses.response import Done
 from model.responses.topics import TopicResponse
@@ -81,6 +83,7 @@ from tests.scenarios.client_assignor_text import (
     format_prepared,
 )
 from tests.scenarios.embedded_text import format_given, format_said
+from tests.scenarios.place_text import format_place, format_places
 from tests.scenarios.quota_text import format_quota_answer, format_quotas
 from tests.scenarios.user_text import format_credential, format_users
 from tests.support.virtual.scheduler import START_WALL_MS
@@ -228,6 +231,8 @@ def _format_others(answer: Answer) -> list[str]:
             ] or [f"{group_id}: nothing of its own"]
         case MigrationPlan():
             return _format_plan(answer)
+        case PlacesResponse() | ListGroupConfigsResponse():
+            return _format_listed(answer)
         case DescribeAclsResponse(acls):
             return [format_acl(acl) for acl in acls] or ["no ACLs"]
         case AlterQuotasResponse() | DescribeQuotasResponse():
@@ -236,8 +241,6 @@ def _format_others(answer: Answer) -> list[str]:
             return format_users(answer)
         case DeleteAclsResponse(acls):
             return [f"deleted: {format_acl(acl)}" for acl in acls] or ["no ACLs"]
-        case ListGroupConfigsResponse(group_ids):
-            return [", ".join(group_ids) or "no groups"]
         case ListTransactionsResponse(transactions):
             return [_format_transaction(listed) for listed in transactions] or ["none are open"]
         case PrepareAssignmentResponse(members=members):
@@ -245,6 +248,12 @@ def _format_others(answer: Answer) -> list[str]:
             return list(format_prepared(answer, has))
         case _:
             raise AssertionError(f"no words for {answer}")
+
+
+def _format_listed(answer: PlacesResponse | ListGroupConfigsResponse) -> list[str]:
+    if isinstance(answer, PlacesResponse):
+        return format_places(answer)
+    return [", ".join(answer.group_ids) or "no groups"]
 
 
 def _format_transaction(listed: ListedTransaction) -> str:
@@ -488,6 +497,8 @@ def format_side(record: SideRecord) -> str:
             value = record.value
             quotas = dict(value.quotas) if isinstance(value, QuotaSideValue) else {}
             return format_quotas(entity, quotas)
+        case GroupPlaceKey():
+            return format_place(record)
         case ScramCredentialKey() | FakeSaltSecretKey():
             return format_credential(record)
         case AclSideKey(acl):

@@ -152,6 +152,8 @@ IMPOSSIBLE = frozenset(
             (state, event)
             for state, event in STEPS
             if state is ClassicGroupState.DEAD
+            # There is no cluster that a group could go to.
+            or event is ClassicEvent.MOVED
             or (
                 state is ClassicGroupState.EMPTY
                 and event not in (ClassicEvent.JOIN, ClassicEvent.GONE)

@@ -32,6 +32,22 @@ class ClusterUnreachable(Exception):
     """
 
 
+class NotSent(ClusterUnreachable):
+    """What was asked was certainly not sent."""
+
+
+class NotServed(NotSent):
+    """The broker serves no version of the API that can be used: asking again is of no use."""
+
+
+class CoordinatorRefused(ClusterUnreachable):
+    """FindCoordinator was answered with an error that does not pass, such as a missing right."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class BrokerLink(Protocol):
     """One authenticated connection of Muster's own to one broker. Requests are answered in order.
 
@@ -90,6 +106,25 @@ class Cluster(Protocol):
     @property
     def is_reachable(self) -> bool:
         """Whether the last thing that was asked was answered."""
+
+    @property
+    def fault(self) -> str | None:
+        """Why the cluster is not asked any more, in one line: it is another one than before."""
+
+    @property
+    def has_topic_ids(self) -> bool:
+        """Whether topics have ids (Metadata from version 10 on)."""
+
+    @property
+    def offers_consumer_protocol(self) -> bool:
+        """Whether members of the consumer protocol can be served: ids, and Metadata 12."""
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether the cluster itself has KIP-848, and it is on."""
+
+    async def refresh(self) -> None:
+        """Read brokers and controller anew. Raises ``ClusterUnreachable``."""
 
     def on_brokers_changed(self, callback: Callable[[], None]) -> None:
         """Call after each change of ``brokers``."""

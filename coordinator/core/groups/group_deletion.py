@@ -6,26 +6,31 @@ tests/scenarios/README.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
+from coordinator.core.client_assignors.declaration import settle_client_assignor_state
+from coordinator.core.groups.group_places import compute_place_records
 from coordinator.core.groups.group_tombstones import compute_group_tombstones
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.foreign_groups import ShareGroup, StreamsGroup
 from coordinator.core.state.open_transactions import OffsetPlace
-from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.outcome import CancelClassicDeadline, Outcome, Release
 from coordinator.core.state.shard import Shard
+from model.commands.classic import ClassicDeadline
 from model.commands.groups import DeleteGroup
 from model.commands.offsets import DeleteOffsets
+from model.commands.places import GiveGroupUp
 from model.errors import (
     CoordinatorLoadInProgress,
     ErrorCode,
     GroupIdNotFound,
     InvalidGroupId,
     NonEmptyGroup,
+    NotCoordinator,
 )
-from model.ids import GroupId, TopicName
+from model.ids import GroupId, MemberId, TopicName
 from model.log.records import OffsetCommitKey, Record
 from model.log.share_records import (
     ShareGroupMetadataKey,
@@ -37,6 +42,8 @@ from model.log.streams_records import (
     StreamsGroupTargetAssignmentMetadataKey,
     StreamsGroupTopologyKey,
 )
+from model.now import Now
+from model.places import Place
 from model.responses.offsets import OffsetDeleteResponse, PartitionResult, TopicResult
 from model.responses.response import Done
 
@@ -91,6 +98,40 @@ def handle_delete_group(
     ]
     records += _compute_tombstones(shard, command.group_id)
     return Outcome(tuple(records), Done(), last_offsets=True)
+
+
+def handle_give_group_up(
+    shard: Shard, command: GiveGroupUp, offsets: Collection[OffsetPlace], now: Now
+) -> Outcome:
+    """Write tombstones of all that there is of the group: it is the cluster's again."""
+    group_id = command.group_id
+    records = list(compute_offset_tombstones(group_id, offsets).records)
+    classic = shard.classic_group(group_id)
+    if group_id in shard.consumer_groups or classic is not None:
+        records += compute_group_tombstones(shard, group_id)
+    outcome = Outcome(
+        tuple(records),
+        Done(),
+        effects=() if classic is None else tuple(_compute_cancellations(classic)),
+        side=compute_place_records(shard, group_id, Place.UPSTREAM, now),
+        releases=() if classic is None else tuple(_compute_refusals(classic)),
+        last_offsets=True,
+    )
+    return settle_client_assignor_state(shard, group_id, outcome)
+
+
+def _compute_cancellations(group: ClassicGroup) -> Iterator[CancelClassicDeadline]:
+    for deadline in ClassicDeadline:
+        yield CancelClassicDeadline(group.group_id, deadline, MemberId(""))
+    for member_id in (*group.members, *group.pending_members):
+        yield CancelClassicDeadline(group.group_id, ClassicDeadline.SESSION, member_id)
+
+
+def _compute_refusals(group: ClassicGroup) -> Iterator[Release]:
+    for member in group.members.values():
+        if member.awaits is not None:
+            error = NotCoordinator(f"The group {group.group_id} is the cluster's again.")
+            yield Release(member.member_id, member.awaits, error)
 
 
 def compute_offset_tombstones(group_id: GroupId, offsets: Iterable[OffsetPlace]) -> Outcome:

@@ -17,7 +17,7 @@ from coordinator.core.groups.quota_changes import handle_quota_command
 from coordinator.core.groups.user_changes import handle_user_command, replay_user
 from coordinator.core.state.outcome import Outcome, RefreshGroups
 from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
-from model.commands.command import ConfigCommand, ServerCommand, TopicCommand
+from model.commands.command import CatalogueCommand, ConfigCommand, TopicCommand
 from model.commands.configs import AlterGroupConfigs, DescribeGroupConfigs, ListGroupConfigs
 from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
@@ -171,7 +171,7 @@ def make_topic(key: TopicSideKey, value: TopicSideValue) -> Topic:
 
 
 def handle_server_command(
-    catalogue: Catalogue, command: ServerCommand, now: Now, log_ends: tuple[LogOffset, ...] = ()
+    catalogue: Catalogue, command: CatalogueCommand, now: Now, log_ends: tuple[LogOffset, ...] = ()
 ) -> Outcome:
     """Handle a command about what all shards share; see ``handle_topic_command``."""
     match command:

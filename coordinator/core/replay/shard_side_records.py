@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from coordinator.core.replay.client_assignor_records import replay_client_assignors
 from coordinator.core.replay.offset_records import replay_producer_state
+from coordinator.core.replay.place_records import replay_group_place
 from coordinator.core.state.shard import Shard
 from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
-from model.log.side_records import ProducerGroupKey, ProducerStateKey, SideRecord
+from model.log.side_records import GroupPlaceKey, ProducerGroupKey, ProducerStateKey, SideRecord
 
 
 def replay_shard_side(shard: Shard, record: SideRecord) -> None:
@@ -19,5 +20,7 @@ def replay_shard_side(shard: Shard, record: SideRecord) -> None:
             replay_client_assignors(shard, record)
         case ProducerStateKey() | ProducerGroupKey():
             replay_producer_state(shard, record)
+        case GroupPlaceKey():
+            replay_group_place(shard, record)
         case _:
             raise AssertionError(f"not a side record of a log partition: {record}")

@@ -35,6 +35,7 @@ class ClassicEvent(Enum):
     GONE = "a member left, or its session expired"
     SYNC_TIMEOUT = "members did not send SyncGroup in time"
     TOO_LARGE = "the group was loaded with more members than its maximum size"
+    MOVED = "the group goes to another coordinator"
     JOINED = "the join phase ends with members"
     DESERTED = "the join phase ends without members"
 
@@ -80,6 +81,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_E, ClassicEvent.GONE): Step(Reaction.NOTHING, _E),
     (_E, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.NOTHING, _E),
     (_E, ClassicEvent.TOO_LARGE): Step(Reaction.NOTHING, _E),
+    (_E, ClassicEvent.MOVED): Step(Reaction.NOTHING, _E),
     (_P, ClassicEvent.JOIN): Step(Reaction.WAIT, _P),
     (_P, ClassicEvent.FOLLOWER_REJOIN): Step(Reaction.WAIT, _P),
     (_P, ClassicEvent.LEADER_REJOIN): Step(Reaction.WAIT, _P),
@@ -92,6 +94,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_P, ClassicEvent.GONE): Step(Reaction.WAIT, _P),
     (_P, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.NOTHING, _P),
     (_P, ClassicEvent.TOO_LARGE): Step(Reaction.NOTHING, _P),
+    (_P, ClassicEvent.MOVED): Step(Reaction.NOTHING, _P),
     (_P, ClassicEvent.JOINED): Step(Reaction.BEGIN_GENERATION, _C),
     (_P, ClassicEvent.DESERTED): Step(Reaction.BEGIN_GENERATION, _E),
     (_C, ClassicEvent.JOIN): Step(Reaction.PREPARE, _P),
@@ -107,6 +110,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_C, ClassicEvent.GONE): Step(Reaction.PREPARE, _P),
     (_C, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.PREPARE, _P),
     (_C, ClassicEvent.TOO_LARGE): Step(Reaction.NOTHING, _C),
+    (_C, ClassicEvent.MOVED): Step(Reaction.PREPARE, _P),
     (_S, ClassicEvent.JOIN): Step(Reaction.PREPARE, _P),
     (_S, ClassicEvent.FOLLOWER_REJOIN): Step(Reaction.ANSWER, _S),
     (_S, ClassicEvent.LEADER_REJOIN): Step(Reaction.PREPARE, _P),
@@ -120,6 +124,7 @@ STEPS: Final[dict[tuple[ClassicGroupState, ClassicEvent], Step]] = {
     (_S, ClassicEvent.SYNC_TIMEOUT): Step(Reaction.PREPARE, _P),
     # No member is removed: those that rejoin first stay.
     (_S, ClassicEvent.TOO_LARGE): Step(Reaction.PREPARE, _P),
+    (_S, ClassicEvent.MOVED): Step(Reaction.PREPARE, _P),
     **{(_D, event): Step(Reaction.REFUSE_DEAD, _D) for event in ClassicEvent},
 }
 """All legal pairs; JOINED and DESERTED are legal in PreparingRebalance (and Dead) alone."""

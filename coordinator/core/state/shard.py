@@ -14,6 +14,7 @@ from coordinator.core.state.open_transactions import OpenTransactions
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.side_records import ProducerGroupValue, ProducerStateValue
+from model.places import GroupPlace
 from model.topics import TopicImage
 
 
@@ -37,6 +38,8 @@ class GroupState:
     )
     """The state of a producer in each group, from its offset commits since its last marker."""
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
+    places: dict[GroupId, GroupPlace] = field(default_factory=dict)
+    """Where groups are that are not in the cluster, for a Muster in front of one."""
 
 
 @dataclass(slots=True)
@@ -86,6 +89,7 @@ class Shard:
         init=False, repr=False, compare=False
     )
     groups_by_topic: Mapping[TopicName, Set[GroupId]] = field(init=False, repr=False, compare=False)
+    places: Mapping[GroupId, GroupPlace] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         state = self.state
@@ -97,6 +101,7 @@ class Shard:
         self.producers = state.producers
         self.producer_groups = state.producer_groups
         self.groups_by_topic = state.groups_by_topic
+        self.places = state.places
 
     def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
         """The effective settings of a group: its group configs over those of the server."""

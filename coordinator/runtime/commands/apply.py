@@ -17,7 +17,7 @@ from coordinator.core.replay.offset_records import (
     replay_transaction,
 )
 from coordinator.core.replay.shard_side_records import replay_shard_side
-from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
+from coordinator.core.state.outcome import ArmClassicDeadline, Outcome, RefreshGroups
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import ShardCommand
 from coordinator.runtime.api import Answer, Reply
@@ -35,8 +35,10 @@ from coordinator.runtime.topics.topic_images import (
 )
 from model.commands.command import DeletionCommand
 from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.topics import ReplaceTopics
 from model.ids import GroupId
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
+from model.responses.response import Done
 
 
 class Apply:
@@ -121,6 +123,18 @@ class Apply:
             self._apply_to_catalogue(outcome, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, outcome)
+
+    def topics(self, command: ReplaceTopics, reply: Reply) -> None:
+        """Take the topics of a catalogue elsewhere; the groups that use them are refreshed."""
+        try:
+            names, gone = self._catalogue.replace_topics(command.changed, command.gone)
+            if names:
+                self._catalogue.show_to(self._context.shards)
+                self._effects.carry_out_all(map(RefreshGroups, names))
+                self._catalogue.tell(gone)
+            self._context.answer((CATALOGUE,), reply, Done())
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._end(bug, command)
 
     def _end(self, bug: Exception, applied: object) -> NoReturn:
         if isinstance(bug, HalfApplied):  # From a continuation or a released response.

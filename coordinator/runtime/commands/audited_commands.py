@@ -34,12 +34,22 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.places import (
+    AdoptGroup,
+    CheckCommit,
+    CheckTxnCommit,
+    GiveGroupUp,
+    ListPlaces,
+    NotePlace,
+    ReturnGroup,
+)
 from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
     ForgetDeletedTopic,
     GrowTopic,
+    ReplaceTopics,
     SetTopicRacks,
 )
 from model.commands.transactions import (
@@ -139,7 +149,15 @@ def find_audited(command: Command) -> AuditedCommand | None:
             | DescribeUserScramCredentials()
             | DescribeQuotas()
             | ListTransactions()
+            | ListPlaces()
+            | CheckCommit()
+            | CheckTxnCommit()
             # The coordinator's own.
+            | NotePlace()
+            | AdoptGroup()
+            | ReturnGroup()
+            | GiveGroupUp()
+            | ReplaceTopics()
             | ReconcileMember()
             | ExpireMember()
             | ExpireClassicDeadline()

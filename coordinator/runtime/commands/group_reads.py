@@ -11,14 +11,17 @@ from coordinator.core.groups.group_description import (
     describe_classic_group,
     list_groups,
 )
+from coordinator.core.groups.group_places import compute_places_answer, list_places
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.loop.slices import Steps
 from model.commands.command import ReadCommand
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups, PlanMigration
+from model.commands.places import ListPlaces
 from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, compute_log_partition
+from model.places import GroupPlace
 from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribedConsumerGroup,
@@ -27,6 +30,7 @@ from model.responses.groups import (
     ListedGroup,
     ListGroupsResponse,
 )
+from model.responses.places import PlacesResponse
 from translator.plan import compute_migration_plan
 
 SLICE = 500
@@ -53,7 +57,7 @@ class GroupReads:
         context = self._context
         answer = yield from read_groups(context.shards, command)
         # What was read in earlier iterations is durable by then, too.
-        if isinstance(command, ListGroups):
+        if isinstance(command, ListGroups | ListPlaces):
             generation = context.durability.generation_of_all()
             context.writer.answer_when_durable(generation, reply, answer)
         else:
@@ -63,7 +67,7 @@ class GroupReads:
 def _get_group_ids(command: ReadCommand) -> tuple[GroupId, ...]:
     """The groups that a command names; none for a list, which shows all groups."""
     match command:
-        case ListGroups():
+        case ListGroups() | ListPlaces():
             return ()
         case PlanMigration():
             return (command.group_id,)
@@ -80,6 +84,8 @@ def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
     match command:
         case ListGroups():
             return (yield from _list_groups(shards, command))
+        case ListPlaces():
+            return (yield from _list_places(shards))
         case ConsumerGroupDescribe(_, ids):
             return (yield from _describe_consumer_groups(shard_of, ids))
         case DescribeGroups(_, ids):
@@ -146,3 +152,16 @@ def _list_groups(shards: Sequence[Shard], command: ListGroups) -> Steps[ListGrou
             left = SLICE
             yield
     return ListGroupsResponse(tuple(listed))
+
+
+def _list_places(shards: Sequence[Shard]) -> Steps[PlacesResponse]:
+    found: list[tuple[GroupId, GroupPlace]] = []
+    left = SLICE
+    for shard in shards:
+        places = list_places(shard)
+        found += places
+        left -= len(places)
+        if left <= 0:
+            left = SLICE
+            yield
+    return compute_places_answer(found)

@@ -49,7 +49,7 @@ class Replayer:
         if outcome.records and isinstance(outcome.records[0].key, OffsetCommitKey):
             self._durability.note_offsets(group_id, generation)
             are_all_offsets = isinstance(outcome.records[-1].key, OffsetCommitKey)
-            if are_all_offsets and not shard.open_transactions:
+            if are_all_offsets and not (shard.open_transactions or outcome.side):
                 return
         if outcome.prepared is not None:
             replay_prepared_target(shard, group_id, outcome.records, outcome.prepared)

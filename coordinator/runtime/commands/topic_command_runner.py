@@ -9,6 +9,7 @@ from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.topics.topic_images import CATALOGUE, TopicCatalogueRuntime
 from model.commands.command import ServerCommand
+from model.commands.topics import ReplaceTopics
 from model.errors import GroupError
 
 
@@ -30,6 +31,9 @@ class TopicCommands:
 
     def submit(self, command: ServerCommand, reply: Reply) -> None:
         """Handle, replay and gather a command; the response is sent when it is durable."""
+        if isinstance(command, ReplaceTopics):
+            self._apply.topics(command, reply)
+            return
         try:
             outcome = self._catalogue.compute(command, self._context.check_space)
         except GroupError as error:

@@ -7,7 +7,7 @@ live groups, not on the history.
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 from coordinator.core.groups.topic_records import Catalogue, make_topic, replay_side
 from coordinator.core.replay.group_records import replay
@@ -20,17 +20,19 @@ from coordinator.core.replay.shard_side_records import replay_shard_side
 from coordinator.core.state.shard import Shard
 from model.ids import LogOffset, LogPartition, ProducerId
 from model.log.records import OffsetCommitKey, Record, RecordType, RecordValue
-from model.log.side_records import TopicSideKey, TopicSideValue
+from model.log.side_records import GroupPlaceKey, TopicSideKey, TopicSideValue
 from model.topics import compute_image_of
 from storage.codec.batches import read_batch_header
 from storage.codec.record_codec import decode_key, decode_value
 from storage.log_store import LatestEntry, LogStore, read_batch_range
-from storage.side_codec import (
+from storage.shard_side_codec import (
+    GROUP_PLACE_KIND,
     SHARD_KINDS,
-    decode_side,
     encode_client_assignor_prefixes,
+    encode_place_prefix,
     encode_producer_prefixes,
 )
+from storage.side_codec import decode_side
 from storage.transfer.imported import read_imported
 
 GROUP_TYPES = tuple(
@@ -133,6 +135,16 @@ class ShardLoader:
         self.records += yield from load_open_transactions(store, shard)
         prefixes = encode_client_assignor_prefixes(shard.partition)
         yield from load_side_records(store, shard, prefixes)
+        yield from load_side_records(store, shard, (encode_place_prefix(shard.partition),))
+
+
+def load_places(store: LogStore, shards: Sequence[Shard]) -> None:
+    """Load the places of all groups, which must be known before the groups are loaded."""
+    for key, value in store.side(GROUP_PLACE_KIND):
+        record = decode_side(key, value)
+        assert isinstance(record.key, GroupPlaceKey), "the prefix selects places"
+        if record.key.partition < len(shards):
+            replay_shard_side(shards[record.key.partition], record)
 
 
 def load_open_transactions(store: LogStore, shard: Shard) -> Generator[int, None, int]:

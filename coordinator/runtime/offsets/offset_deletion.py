@@ -15,6 +15,7 @@ from coordinator.core.groups.group_deletion import (
     compute_offset_tombstones,
     handle_delete_group,
     handle_delete_offsets,
+    handle_give_group_up,
 )
 from coordinator.core.replay.offset_records import replay_no_offsets
 from coordinator.core.state.open_transactions import OffsetPlace
@@ -27,6 +28,7 @@ from coordinator.runtime.offsets.offset_reads import encode_offset_group_prefix,
 from model.commands.command import DeletionCommand
 from model.commands.groups import DeleteGroup
 from model.commands.offsets import DeleteOffsets
+from model.commands.places import GiveGroupUp
 from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, TopicName
 from model.log.records import OffsetCommitKey
@@ -68,10 +70,10 @@ class OffsetDeletion:
         group_id = command.group_id
         shard = self._context.shard_of(group_id)
         try:
-            if isinstance(command, DeleteGroup):
-                outcome = yield from self._delete_group(shard, command)
-            else:
+            if isinstance(command, DeleteOffsets):
                 outcome = yield from self._delete_offsets(shard, command)
+            else:
+                outcome = yield from self._delete_group(shard, command)
             self._context.check_space(outcome)
         except GroupError as error:
             self._context.answer((group_id,), reply, error)
@@ -97,18 +99,19 @@ class OffsetDeletion:
             return
         self._apply(shard, command, outcome, answer_and_forget)
 
-    def _delete_group(self, shard: Shard, command: DeleteGroup) -> Steps[Outcome]:
+    def _delete_group(self, shard: Shard, command: DeleteGroup | GiveGroupUp) -> Steps[Outcome]:
         group_id = command.group_id
-        check_delete_group(shard, group_id)
+        if isinstance(command, DeleteGroup):
+            check_delete_group(shard, group_id)
         check_not_being_deleted(shard, group_id)
         try:
-            if not command.validate_only:
+            if isinstance(command, GiveGroupUp) or not command.validate_only:
                 yield from self._delete_very_many(shard, command)
             return self._handle(shard, command)
         finally:
             shard.soft.being_deleted.discard(group_id)
 
-    def _delete_very_many(self, shard: Shard, command: DeleteGroup) -> Steps[None]:
+    def _delete_very_many(self, shard: Shard, command: DeleteGroup | GiveGroupUp) -> Steps[None]:
         """Delete the group's offsets in slices, if one batch of them would block the loop for long.
 
         No member can join meanwhile; offsets committed meanwhile are deleted with the group. A
@@ -165,6 +168,9 @@ class OffsetDeletion:
             case DeleteGroup():
                 check_delete_group(shard, group_id)
                 return handle_delete_group(shard, command, self._find_all(shard, group_id))
+            case GiveGroupUp():
+                offsets, now = self._find_all(shard, group_id), self._context.clock.now()
+                return handle_give_group_up(shard, command, offsets, now)
             case DeleteOffsets():
                 check_delete_offsets(shard, group_id)
                 return handle_delete_offsets(shard, command, self._find(shard, command))

@@ -18,11 +18,11 @@ from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loading.shard_loader import load_catalogue
-from model.commands.command import ServerCommand
+from model.commands.command import CatalogueCommand
 from model.commands.topics import DeleteTopic
 from model.commands.transactions import AllocateProducerId
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import GroupId, LogOffset, LogPartition, TopicId
+from model.ids import GroupId, LogOffset, LogPartition, TopicId, TopicName
 from model.log.side_records import (
     ImportGraceKey,
     ImportGraceValue,
@@ -32,7 +32,7 @@ from model.log.side_records import (
 )
 from model.responses.response import Done
 from model.responses.transactions import ProducerIdResponse
-from model.topics import Topic, TopicImage, compute_settled_image
+from model.topics import Topic, TopicImage, compute_image_changed, compute_settled_image
 from security.acl_index import AclIndex
 from security.quotas.quota_index import QuotaIndex
 from security.scram_credentials import ScramCredentials
@@ -137,7 +137,36 @@ class TopicCatalogueRuntime:
         """Register a callback for each durable change; it gets the deleted topics."""
         self._callbacks.append(callback)
 
-    def compute(self, command: ServerCommand, check: Callable[[Outcome], None]) -> Outcome:
+    def replace_topics(
+        self, changed: Iterable[Topic], gone: Iterable[TopicName]
+    ) -> tuple[list[TopicName], list[Topic]]:
+        """Topics of a catalogue elsewhere changed. Nothing is written: they count as durable.
+
+        Returns the names whose topics are different now, and the topics that are gone.
+        """
+        by_name = self._state.image.by_name
+        new = {topic.name: topic for topic in changed if by_name.get(topic.name) != topic}
+        lost = [name for name in dict.fromkeys(gone) if name in by_name and name not in new]
+        replaced = [old for name in (*new, *lost) if (old := by_name.get(name)) is not None]
+        image = compute_image_changed(self._state.image, new.values(), lost)
+        if new or lost:
+            # A change of the store's own topics that is not durable yet is in this image, too.
+            self._images.clear()
+            self._state.image = self.durable_image = image
+            self._deleted = None
+        dropped = [old for old in replaced if image.by_id.get(old.topic_id) is None]
+        return [*new, *lost], dropped
+
+    def tell(self, gone: Sequence[Topic]) -> None:
+        """Call all callbacks: topics changed, and these are gone."""
+        for callback in self._callbacks:
+            try:
+                callback(gone)
+            except Exception:
+                # Other callbacks, and other state that becomes durable, must still be handled.
+                log.exception("telling_of_topics_failed")
+
+    def compute(self, command: CatalogueCommand, check: Callable[[Outcome], None]) -> Outcome:
         """Handle the command. Raises its ``GroupError`` or that of ``check``."""
         match command:
             case AllocateProducerId():
@@ -207,13 +236,7 @@ class TopicCatalogueRuntime:
             image = self._state.image = compute_settled_image(image)
         self.durable_image = image
         self._deleted = None
-        gone = self._gone.pop(generation, ())
-        for callback in self._callbacks:
-            try:
-                callback(gone)
-            except Exception:
-                # Other callbacks, and other state that becomes durable, must still be handled.
-                log.exception("telling_of_topics_failed")
+        self.tell(self._gone.pop(generation, ()))
         return is_last
 
     def _settle_deletions(self, generation: int) -> None:

@@ -35,6 +35,9 @@ from model.responses.offsets import OffsetCommitResponse, PartitionResult
 KEY = 28
 wire = response_schema(KEY)
 
+FIRST_ADDING_VERSION: Final = 5
+"""It adds the group's partition to the transaction by itself (KIP-890)."""
+
 _ANSWER_SLICE: Final = 500
 """Topics and partitions of a response built in one iteration, about 5 µs each."""
 
@@ -158,6 +161,8 @@ def _make_command(
         MemberId(request.member_id),
         None if epoch == -1 else epoch,
         None if instance_id is None else InstanceId(instance_id),
+        request.transactional_id,
+        adds_partition=context.version >= FIRST_ADDING_VERSION,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -25,6 +25,7 @@ from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
 from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from model.responses.offsets import OffsetFetchResponse
+from model.topics import Topic
 from tests.support.memory import MemoryLogStore
 from tests.support.virtual.scheduler import VirtualScheduler
 
@@ -108,8 +109,8 @@ class VirtualServer:
 
     # ------------------------------------------------------------------------------- processes
 
-    def start(self) -> None:
-        """Start a new process on the disk."""
+    def start(self, topics: Sequence[Topic] = ()) -> None:
+        """Start a new process on the disk; ``topics`` are those of a cluster."""
         self.runtime = Runtime(
             self.store,
             self.settings,
@@ -118,7 +119,7 @@ class VirtualServer:
             authorizer=self.authorizer,
             on_failure=self._fail,
         )
-        self.runtime.load()
+        self.runtime.load(topics)
         self.settle()
 
     def _fail(self, failure: BaseException) -> None:

@@ -27,7 +27,8 @@ from storage.codec.batches import Batch, decode_batch
 from storage.codec.record_codec import encode_key, encode_value
 from storage.log.fold import PartitionFold
 from storage.log_store import StoreStalled
-from storage.side_codec import encode_producer_prefixes, encode_side
+from storage.shard_side_codec import encode_producer_prefixes
+from storage.side_codec import encode_side
 from tests import written
 from tests.support.free_space import set_free_space
 from tests.support.storage.appends import make_append

@@ -30,6 +30,7 @@ from model.log.side_records import (
     FakeSaltSecretValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
+    GroupPlaceKey,
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -50,14 +51,15 @@ from model.log.side_records import (
     TopicSideKey,
     TopicSideValue,
 )
+from model.places import GroupPlace, Place
 from model.quotas import QuotaEntity
 from model.scram import ScramCredential, ScramMechanism
 from storage import side_pb2
 from storage.codec.errors import CodecError
 from storage.log_store import FormatTooNew
+from storage.shard_side_codec import SHARD_KINDS
 from storage.side_codec import (
     CREDENTIAL_KINDS,
-    SHARD_KINDS,
     TOPIC_KIND,
     decode_side,
     encode_side,
@@ -131,6 +133,12 @@ RECORDS = [
         ScramCredentialKey("a", ScramMechanism.SHA_256), ScramCredential(b"", 4_096, b"s", b"t")
     ),
     SideRecord(FakeSaltSecretKey(), FakeSaltSecretValue(bytes(range(32)))),
+    SideRecord(
+        GroupPlaceKey(LogPartition(49), GroupId("gü")),
+        GroupPlace(Place.MUSTER, 1_700_000_000_000, 7),
+    ),
+    SideRecord(GroupPlaceKey(LogPartition(0), GroupId("g")), GroupPlace(Place.RETURNING, 1)),
+    SideRecord(GroupPlaceKey(LogPartition(0), GroupId("g")), GroupPlace(Place.TAKING, 0)),
 ]
 
 
@@ -203,6 +211,9 @@ def test_the_bytes_do_not_change() -> None:
         ),
         ("0c0161", "08011880202201732a0174"),
         ("0d", "08011220" + bytes(range(32)).hex()),
+        ("0e0000003167c3bc", "08021080d095ffbc311807"),
+        ("0e0000000067", "08031001"),
+        ("0e0000000067", "0801"),
     ]
 
 

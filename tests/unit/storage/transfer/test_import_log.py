@@ -22,6 +22,7 @@ from model.ids import (
     compute_log_partition,
 )
 from model.log.side_records import (
+    GroupPlaceKey,
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -37,6 +38,7 @@ from model.log.side_records import (
     TopicSideKey,
     TopicSideValue,
 )
+from model.places import GroupPlace, Place
 from model.scram import ScramCredential, ScramMechanism
 from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.columnar import segment_blocks
@@ -440,6 +442,10 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
             SideRecord(ClientAssignorsKey(LogPartition(0), group, m), ClientAssignorsValue(()))
             for group in groups
         ),
+        *(
+            SideRecord(GroupPlaceKey(LogPartition(0), group), GroupPlace(Place.MUSTER, 1))
+            for group in groups
+        ),
     ]
     pairs = [(key, value) for key, value in map(encode_side, beside) if value is not None]
     folder = write_log(tmp_path / "log", {0: [batch]})
@@ -449,7 +455,12 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
         found = [decode_side(key, value).key for key, value in opened.side()]
         producers = {key.partition for key in found if isinstance(key, ProducerStateKey)}
         assert producers == parts
-        for kind in (InstalledMetadataKey, ClientAssignorsKey, ProducerGroupKey):
+        for kind in (
+            InstalledMetadataKey,
+            ClientAssignorsKey,
+            ProducerGroupKey,
+            GroupPlaceKey,
+        ):
             members = {(key.partition, key.group_id) for key in found if isinstance(key, kind)}
             assert members == {(compute_log_partition(group, 7), group) for group in groups}
 

@@ -1,0 +1,1 @@
+"""Where topics and their records are: stored here, or in a cluster."""

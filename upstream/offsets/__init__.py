@@ -1,0 +1,1 @@
+"""Committed offsets that are in the cluster."""

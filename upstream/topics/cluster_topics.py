@@ -1,0 +1,104 @@
+"""Follows the topics of the cluster: reads its Metadata, and publishes what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, TypeAlias
+
+import structlog
+
+from model.ids import TopicName
+from model.topics import TopicImage
+from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.topics.read_topics import (
+    TOPICS_PER_REQUEST,
+    TopicChanges,
+    compute_changes,
+    compute_missing,
+    compute_topics,
+    make_metadata_request,
+)
+
+log = structlog.get_logger("muster.upstream")
+
+ALL_SHARE: Final = 0.05
+"""How much of the time may go into reading all topics; they are read less often then."""
+ALL_INTERVAL_MAX_S: Final = 10.0
+
+Publish: TypeAlias = Callable[[TopicChanges], Awaitable[None]]
+
+
+class ClusterTopics:
+    """Reads all topics each ``interval_ms``, or less often if that takes long.
+
+    In between those that groups here subscribe to (``find_subscribed``) are read each
+    ``interval_ms``. ``publish`` makes changes known to the coordinator, whose image is ``image()``.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        image: Callable[[], TopicImage],
+        publish: Publish,
+        find_subscribed: Callable[[], Collection[TopicName]],
+        interval_ms: int,
+    ) -> None:
+        self._cluster = cluster
+        self._image = image
+        self._publish = publish
+        self._find_subscribed = find_subscribed
+        self._interval_s = interval_ms / 1_000
+        self._task: asyncio.Task[None] | None = None
+        self._all_at = 0.0
+
+    async def start(self) -> None:
+        """Read all topics, then follow them. Raises ``ClusterUnreachable``."""
+        await self._read_all()
+        self._task = asyncio.get_running_loop().create_task(self._follow())
+
+    async def stop(self) -> None:
+        """Follow no longer."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            try:
+                if time.monotonic() >= self._all_at:
+                    await self._read_all()
+                else:
+                    await self._read_named(sorted(self._find_subscribed()))
+            except ClusterUnreachable as cause:
+                log.debug("topics_not_read", cause=str(cause))
+            except Exception:
+                # What one answer says must not end that topics are followed.
+                log.exception("reading_topics_failed")
+
+    async def _read_all(self) -> None:
+        began = time.monotonic()
+        response = await self._cluster.ask(make_metadata_request(None))
+        found = compute_topics(response, self._find_racks())
+        await self._publish_changes(compute_changes(self._image(), found, None))
+        ended = time.monotonic()
+        pause_s = min((ended - began) / ALL_SHARE, ALL_INTERVAL_MAX_S)
+        self._all_at = began + max(self._interval_s * 0.9, pause_s)
+
+    async def _read_named(self, names: list[TopicName]) -> None:
+        for first in range(0, len(names), TOPICS_PER_REQUEST):
+            request = make_metadata_request(names[first : first + TOPICS_PER_REQUEST])
+            response = await self._cluster.ask(request)
+            found = compute_topics(response, self._find_racks())
+            missing = compute_missing(response)
+            await self._publish_changes(compute_changes(self._image(), found, missing))
+
+    async def _publish_changes(self, changes: TopicChanges) -> None:
+        if changes.changed or changes.gone:
+            await self._publish(changes)
+
+    def _find_racks(self) -> dict[int, str | None]:
+        return {node_id: broker.rack for node_id, broker in self._cluster.brokers.items()}
