@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from gateway.rewriting.naming import CannotRewrite
 from upstream.cluster.cluster import ClusterUnreachable
@@ -41,6 +42,7 @@ class RelayConnection(asyncio.Protocol):
         self._early = b""
         self._connecting: asyncio.Task[None] | None = None
         self._is_over = False
+        self._has_too_many = False
         self._full_since_s: float | None = None
         self._heard_s = self._loop.time()
         self._exchanges = Exchanges(self._send_to_client)
@@ -59,12 +61,12 @@ class RelayConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio: a client has connected; it is not read before the broker is."""
-        assert isinstance(transport, asyncio.Transport)
-        self._client = transport
-        transport.set_write_buffer_limits(high=self._relaying.settings.unsent_bytes_max)
-        keep_alive(transport)
+        # uvloop's transports are no subclasses of asyncio's.
+        client = self._client = cast(asyncio.Transport, transport)
+        client.set_write_buffer_limits(high=self._relaying.settings.unsent_bytes_max)
+        keep_alive(client)
         self._client_brake.hold(Hold.NOT_CONNECTED)
-        self._client_brake.fit(transport)
+        self._client_brake.fit(client)
         self._connecting = self._loop.create_task(self._connect())
 
     def data_received(self, data: bytes) -> None:
@@ -76,12 +78,7 @@ class RelayConnection(asyncio.Protocol):
             # What the loop had read before it was told not to.
             self._early += data
             return
-        try:
-            self._requests.splitter.feed(data)
-        except BadFrame:
-            self.close("bad-request")
-            return
-        self._look_at_unanswered()
+        self._take_requests(data)
 
     def pause_writing(self) -> None:
         """Asyncio: the client does not take what there is to send."""
@@ -175,11 +172,24 @@ class RelayConnection(asyncio.Protocol):
                 self._relaying.counts.answered += 1
         self._look_at_unanswered()
 
-    def _look_at_unanswered(self) -> None:
+    def _take_requests(self, data: bytes) -> None:
+        try:
+            self._requests.splitter.feed(data)
+        except BadFrame:
+            self.close("bad-request")
+            return
         if len(self._exchanges) >= self._relaying.settings.unanswered_max:
+            self._has_too_many = True
             self._client_brake.hold(Hold.TOO_MANY_UNANSWERED)
-        else:
-            self._client_brake.release(Hold.TOO_MANY_UNANSWERED)
+
+    def _look_at_unanswered(self) -> None:
+        """Go on with the client's requests when half of those that were too many are answered."""
+        most = self._relaying.settings.unanswered_max
+        if self._has_too_many and not self._is_over and len(self._exchanges) <= most // 2:
+            self._has_too_many = False
+            self._take_requests(b"")
+            if not self._has_too_many:
+                self._client_brake.release(Hold.TOO_MANY_UNANSWERED)
 
     # ---------------------------------------------------------------------------------- the end
 

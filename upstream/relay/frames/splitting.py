@@ -46,7 +46,8 @@ class Splitter:
     ``pos``, and ``size`` bytes follow it. ``pass_on`` gets bytes of frames that pass, ``on_whole``
     each held frame, size included. ``hold(size)`` is asked before a frame is held, and ``release``
     told after. ``on_end`` is called at the end of each frame that passes: if it returns true, the
-    bytes so far are passed on and ``on_cut`` is called before more is looked at.
+    bytes so far are passed on and ``on_cut`` is called before more is looked at. While
+    ``must_stop`` is true no frame is begun: what is left waits for the next ``feed``.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Splitter:
         release: Callable[[int], None],
         on_end: Callable[[], bool] = lambda: False,
         on_cut: Callable[[], None] = lambda: None,
+        must_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._decide = decide
         self._pass_on = pass_on
@@ -66,6 +68,7 @@ class Splitter:
         self._release = release
         self._on_end = on_end
         self._on_cut = on_cut
+        self._must_stop = must_stop
         self._head = b""
         self._left = 0
         self._is_apart = False
@@ -80,7 +83,7 @@ class Splitter:
         return self._held_size if self._held is not None else 0
 
     def feed(self, data: bytes) -> None:
-        """Take what arrived. Raises ``BadFrame``."""
+        """Take what arrived, maybe nothing. Raises ``BadFrame``."""
         if self._head:
             data = self._head + data
             self._head = b""
@@ -138,7 +141,7 @@ class Splitter:
                 self._on_cut()
 
     def _look(self, data: bytes, pos: int, end: int) -> tuple[Fate, int]:
-        if end - pos < 4:
+        if end - pos < 4 or self._must_stop():
             return Fate.UNKNOWN, 0
         size = int.from_bytes(data[pos : pos + 4], "big", signed=True)
         if size < 0:
