@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never, get_args
 
 from coordinator.runtime.api import (
     CommitTicket,
@@ -98,9 +98,9 @@ class FrontedCoordinator:
         self._deletions = deletions
         self._for_grpc = for_grpc
         self._routes: Mapping[type, Callable[[Any, Reply], None]] = {
-            **dict.fromkeys(MemberCommand.__args__, self._submit_of_member),
-            **dict.fromkeys(OffsetCommand.__args__, self._submit_offsets),
-            **dict.fromkeys(GroupAdministration.__args__, self._submit_here),
+            **dict.fromkeys(get_args(MemberCommand), self._submit_of_member),
+            **dict.fromkeys(get_args(OffsetCommand), self._submit_offsets),
+            **dict.fromkeys(get_args(GroupAdministration), self._submit_here),
             **dict.fromkeys((CreateTopic, GrowTopic, SetTopicRacks, DeleteTopic), _refuse_topic),
             ListGroups: partial(list_groups, runtime),
             DescribeGroups: partial(describe_groups, runtime),

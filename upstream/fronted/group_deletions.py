@@ -14,7 +14,6 @@ from model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     ErrorCode,
-    GroupError,
     GroupIdNotFound,
 )
 from model.ids import GroupId
