@@ -1,0 +1,260 @@
+"""A group's machine against the simulated cluster: carries out its actions in virtual time.
+
+It is the shell without a network and without a log: ``place`` is what the log has. A fault is drawn
+for each action: its answer is lost, before or after the cluster has handled it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from model.errors import ErrorCode
+from model.places import Place
+from muster.assignors.embedded import make_subscription
+from muster.assignors.embedded.consumer_protocol import encode_subscription
+from tests.sim.upstream.cluster_model import ClusterModel
+from tests.sim.upstream.cluster_values import STABLE, Joined, Synced
+from upstream.sentinel.sentinel_sign import (
+    INSTANCE_ID,
+    PROTOCOL_NAME,
+    SentinelSign,
+    encode_signed_assignment,
+)
+from upstream.takeover.group_view import GroupView, ViewedMember
+from upstream.takeover.move import Move, MoveRules
+from upstream.takeover.takeover_actions import (
+    Action,
+    Admit,
+    Adopt,
+    BeginReturn,
+    CloseJoin,
+    CountMembers,
+    Describe,
+    EndWaits,
+    GetUp,
+    GiveUp,
+    Join,
+    LeaveSeat,
+    NotePlace,
+    RemoveMembers,
+    Seat,
+    Sync,
+    TakeSeat,
+    TurnAway,
+)
+from upstream.takeover.takeover_events import (
+    Ask,
+    Described,
+    Event,
+    JoinAnswered,
+    LeaveAnswered,
+    MemberTimes,
+    Refused,
+    StillHere,
+    SyncAnswered,
+    TimePassed,
+    Unanswered,
+    Written,
+)
+from upstream.takeover.takeover_machine import Moved, begin_move, handle_event
+
+EMPTY_SUBSCRIPTION = encode_subscription(make_subscription(()), 0)
+GROUP = "orders"
+
+
+def make_view(model: ClusterModel, group_id: str) -> GroupView:
+    """The group as DescribeGroups would show it."""
+    group = model.group(group_id)
+    stable = group.state == STABLE
+    return GroupView(
+        ErrorCode.NONE,
+        group.state,
+        group.protocol_type,
+        group.protocol if stable else "",
+        tuple(
+            ViewedMember(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                "/127.0.0.1",
+                each.protocols.get(group.protocol, b"") if stable else b"",
+                each.assignment if stable else b"",
+            )
+            for each in group.members.values()
+        ),
+    )
+
+
+@dataclass
+class MoveDriver:
+    """One Muster and one group. ``known`` and ``here`` are for the test to fill."""
+
+    model: ClusterModel
+    uuid: str = "uuid-1"
+    group_id: str = GROUP
+    place: Place = Place.UPSTREAM
+    known: dict[str, MemberTimes] = field(default_factory=dict)
+    here: set[str] = field(default_factory=set)
+    refusal: str = ""
+    lose: Callable[[Action], str] = lambda action: ""
+    done: list[Action] = field(default_factory=list)
+    adopted: Adopt | None = None
+    seat: Seat | None = None
+    events: deque[Event] = field(default_factory=deque)
+    joins: int = 0
+
+    def __post_init__(self) -> None:
+        self.rules = MoveRules(uuid=self.uuid)
+        self.move = Move(group_id=self.group_id)
+
+    def start(self) -> None:
+        """Start again with the place that the log has; what was in memory is gone."""
+        self.events.clear()
+        self.joins += 1
+        self.seat = None
+        self.move = Move(group_id=self.group_id)
+        if self.place is not Place.UPSTREAM:
+            self._apply(begin_move(self.group_id, self.place, self.model.now_ms, self.rules))
+            self._run()
+
+    def send(self, *events: Event) -> None:
+        """Let events happen, and all that follows at once."""
+        self.events += events
+        self._run()
+
+    def pass_time(self, ms: int) -> None:
+        """Let time pass, in steps to each deadline."""
+        end_ms = self.model.now_ms + ms
+        while True:
+            due_ms = min(self.move.deadline_ms, self.model.next_deadline_ms())
+            if due_ms > end_ms:
+                break
+            self.model.advance(max(due_ms, self.model.now_ms))
+            if self.move.deadline_ms <= self.model.now_ms:
+                self.events.append(TimePassed())
+            self._run()
+        self.model.advance(end_ms)
+        self._run()
+
+    def _run(self) -> None:
+        for _ in range(10_000):
+            if not self.events:
+                return
+            event = self.events.popleft()
+            self._apply(handle_event(self.move, event, self.model.now_ms, self.rules))
+        raise AssertionError(f"{self.move.step} turns in circles")
+
+    def _apply(self, moved: Moved) -> None:
+        self.move, actions = moved
+        for action in actions:
+            self.done.append(action)
+            lost = self.lose(action)
+            if lost == "before":
+                self.events.append(Unanswered(_ASKS[type(action)]))
+                continue
+            events = self._perform(action)
+            self.events += [Unanswered(_ASKS[type(action)])] if lost == "after" else events
+
+    def _perform(self, action: Action) -> list[Event]:
+        match action:
+            case Describe():
+                return [Described(make_view(self.model, self.group_id), dict(self.known))]
+            case Join():
+                self._join(action)
+            case Sync():
+                self._sync(action)
+            case RemoveMembers():
+                return self._leave([(each.member_id, each.instance_id) for each in action.members])
+            case LeaveSeat():
+                return self._leave([(action.member_id, INSTANCE_ID)])
+            case CloseJoin():
+                self.joins += 1
+            case CountMembers():
+                return [StillHere(len(self.here))]
+            case TakeSeat():
+                self.seat = action.seat
+            case GetUp():
+                self.seat = None
+            case EndWaits() | Admit() | TurnAway():
+                pass
+            case _:
+                return self._write(action)
+        return []
+
+    def _write(self, action: Action) -> list[Event]:
+        match action:
+            case NotePlace():
+                self.place = action.place
+            case Adopt():
+                self.place, self.adopted = Place.MUSTER, action
+                self.here = {each.member_id for each in action.members}
+            case BeginReturn() if self.refusal:
+                return [Refused(self.refusal)]
+            case BeginReturn():
+                self.place = Place.RETURNING
+            case GiveUp():
+                self.place = Place.UPSTREAM
+                self.here.clear()
+            case _:
+                raise AssertionError(action)
+        return [Written()]
+
+    def _join(self, action: Join) -> None:
+        self.joins += 1
+        turn = self.joins
+
+        def on_joined(joined: Joined) -> None:
+            if turn != self.joins:
+                return
+            others = {name for name, _ in joined.members} - {joined.member_id}
+            assigns = joined.leader == joined.member_id and not joined.skip_assignment
+            if joined.leader != joined.member_id and joined.protocol != PROTOCOL_NAME:
+                others.add(joined.leader)
+            self.events.append(
+                JoinAnswered(joined.code, joined.member_id, joined.generation, len(others), assigns)
+            )
+
+        own = {PROTOCOL_NAME: b""}
+        protocols = dict.fromkeys(action.protocols, EMPTY_SUBSCRIPTION) or own
+        self.model.join(
+            self.group_id,
+            action.member_id,
+            INSTANCE_ID,
+            "muster",
+            protocols,
+            on_joined,
+            action.session_timeout_ms,
+            action.rebalance_timeout_ms,
+        )
+
+    def _sync(self, action: Sync) -> None:
+        def on_synced(synced: Synced) -> None:
+            self.events.append(SyncAnswered(synced.code))
+
+        sign = SentinelSign(self.uuid, "localhost", 9092)
+        assignment = encode_signed_assignment(sign, [("orders", 0)])
+        self.model.sync(
+            self.group_id,
+            action.seat.member_id,
+            INSTANCE_ID,
+            action.seat.generation,
+            {action.seat.member_id: assignment},
+            on_synced,
+        )
+
+    def _leave(self, identities: list[tuple[str, str | None]]) -> list[Event]:
+        codes = self.model.leave(self.group_id, identities)
+        gone = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID)
+        bad = [code for code in codes if code not in gone]
+        return [LeaveAnswered(bad[0] if bad else ErrorCode.NONE)]
+
+
+_ASKS: dict[type[Action], Ask] = {
+    Describe: Ask.DESCRIBE,
+    Join: Ask.JOIN,
+    Sync: Ask.SYNC,
+    RemoveMembers: Ask.LEAVE,
+    LeaveSeat: Ask.LEAVE,
+}
