@@ -29,6 +29,7 @@ from cli.options import SETTINGS_CONTEXT, OutputOption
 from cli.output import Format, print_note
 from cli.pipeline.app import pipeline_app
 from cli.serve.serve_command import SERVE_EPILOG, serve
+from cli.upstream import upstream_commands
 
 app = typer.Typer(
     name="muster",
@@ -49,6 +50,7 @@ app.add_typer(acl_commands.app, name="acl")
 app.add_typer(quota_commands.app, name="quota")
 app.add_typer(user_commands.app, name="user")
 app.add_typer(config_commands.app, name="config")
+app.add_typer(upstream_commands.app, name="upstream")
 app.add_typer(log_app, name="log")
 app.add_typer(pipeline_app, name="pipeline")
 

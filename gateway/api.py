@@ -38,6 +38,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from coordinator.runtime.api import Answer, Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.slices import RunsSlices, Steps
+from gateway.fronting.front import Front, PassedClient
+from gateway.fronting.passing import Passing
 from gateway.making import Making
 from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
 from gateway.pending import Pending, Waiting
@@ -174,6 +176,7 @@ class GatewayNode:
     apis: tuple[Api, ...]
     allows_all: bool = False
     """Whether there is no access control, so that checks can skip the authorizer."""
+    front: Front | None = None
 
 
 class Repeats(Protocol):
@@ -187,24 +190,22 @@ class Repeats(Protocol):
         """
 
 
-class ClientConnection(Protocol):
+class ClientConnection(PassedClient, Protocol):
     """The connection that a request arrived on, as its context sees it.
 
     ``repeats`` is keyed by API key. ``sasl`` is how it authenticates, ``None`` if it does not.
+    ``passing`` passes its requests on to a cluster, over ``passed`` if its login was.
     """
 
     heartbeats: ConnectionHeartbeats
     making: Making
     repeats: dict[int, Repeats]
     sasl: SaslExchange | None
+    passing: Passing | None
 
     @property
     def unanswered(self) -> Collection[RequestContext | Pending]:
         """The requests that are not answered yet or whose response is not sent, in order."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the connection is gone."""
 
     def is_latest(self, context: RequestContext) -> bool:
         """Whether this is the last request so far: one with others behind it must not be parked."""
@@ -221,9 +222,6 @@ class ClientConnection(Protocol):
         They count against ``queued.max.request.bytes``; over that, a connection is closed.
         """
 
-    def close(self) -> None:
-        """Close once the answered responses are sent; abandon the requests that wait."""
-
     def send(self, frame: bytes) -> None:
         """Send a response frame for a request without a context; no response may be due first."""
 
@@ -233,10 +231,7 @@ class ClientConnection(Protocol):
     def reopen(
         self, route: bytes, correlation: bytes, caller: Caller, raw: bytes
     ) -> RequestContext:
-        """Make a context for a repeated request and queue it behind the unanswered ones.
-
-        ``route`` is its API key and version, as four bytes.
-        """
+        """Queue a context for a repeated request of ``route``, its API key and version."""
 
 
 class RequestContext(Waiting):
@@ -367,11 +362,7 @@ class RequestContext(Waiting):
             self.client.fail(self, error)
 
     def submit(self, command: Command, on_answer: Callable[[Answer], None]) -> None:
-        """Submit a command; ``on_answer`` receives the answer and replies.
-
-        An exception from ``on_answer`` is a bug of this API and fails this request; the runtime,
-        which calls it, never sees it.
-        """
+        """Submit a command; ``on_answer`` replies. The runtime never sees an exception of it."""
         client = self.client
 
         def guarded(answer: Answer) -> None:

@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator.runtime.loop.slices import Steps
-from gateway.api import Api, LongDecoder, Route
+from gateway.api import Api, GatewayNode, LongDecoder, Route
 from gateway.codec.decoding import Cursor, DecodeError, decode, read_unsigned_varint
 from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_in_slices
 from gateway.codec.encoding import encode
 from gateway.codec.encoding_in_slices import encode_in_slices
 from gateway.codec.kio_schema import request_type, response_type
+from gateway.fronting.front import Front
+from gateway.fronting.offered import SERVED_HERE, compute_offered
 
 API_VERSIONS_KEY: Final = 18
 FIXED_BYTES: Final = 8
 """API key, version and correlation id, which start every request header."""
 
+_KEY_AND_VERSION: Final = struct.Struct(">hh")
 _HEADER_TAGS_MAX: Final = 1_000
 
 
@@ -34,8 +37,7 @@ class Routes:
         """The route of a request; ``None`` if the API or the version is not served."""
         route = self.known.get(key_and_version)
         if route is None:
-            key = int.from_bytes(key_and_version[:2], "big", signed=True)
-            version = int.from_bytes(key_and_version[2:], "big", signed=True)
+            key, version = _KEY_AND_VERSION.unpack(key_and_version)
             api = self._apis.get(key)
             if api is None or version not in api.versions:
                 return None
@@ -73,6 +75,40 @@ class Routes:
             encode=lambda entity: encode(response, entity),
             encode_long=lambda entity: encode_in_slices(response, entity),
         )
+
+
+class FrontedRoutes(Routes):
+    """The routes of a node in front of a cluster, which may come to serve fewer versions.
+
+    None is ``known``, so that each request is looked up; a route once found stays for the APIs of
+    groups, since members live on.
+    """
+
+    def __init__(self, apis: tuple[Api, ...], elements: int, front: Front) -> None:
+        super().__init__(apis, elements)
+        self._front = front
+        self._made: dict[bytes, Route] = {}
+
+    def find(self, key_and_version: bytes) -> Route | None:
+        """See ``Routes``."""
+        key, version = _KEY_AND_VERSION.unpack(key_and_version)
+        route = self._made.get(key_and_version)
+        if route is not None and key in SERVED_HERE:
+            return route
+        api = self._apis.get(key)
+        if api is None or version not in compute_offered(self._front, key, api.versions):
+            return None
+        if route is None:
+            route = self._made[key_and_version] = self._make(api, version)
+        return route
+
+
+def make_routes(node: GatewayNode) -> Routes:
+    """The routes of a node."""
+    elements = node.settings.gateway_array_elements_max
+    if node.front is None:
+        return Routes(node.apis, elements)
+    return FrontedRoutes(node.apis, elements, node.front)
 
 
 def skip_header(data: bytes, pos: int, end: int, header_tags: bool) -> tuple[bytes, int]:

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from coordinator.runtime.api import Coordinator
@@ -16,6 +17,7 @@ from coordinator.runtime.loop.machine import compute_answers_max, read_memory_by
 from coordinator.runtime.loop.slices import Slices
 from gateway.api import Api, GatewayNode
 from gateway.apis.api_registry import APIS
+from gateway.apis.fronted.fronted_registry import make_fronted_apis
 from gateway.connected import Connected
 from gateway.connection.connection import Connection
 from gateway.connection.connection_turns import Turns
@@ -24,7 +26,8 @@ from gateway.connection.listener import Listener, listen
 from gateway.connection.refusals import Refusals
 from gateway.connection.sasl_connection import make_connection
 from gateway.connection.shared import Shared
-from gateway.headers import Routes
+from gateway.fronting.front import Front
+from gateway.headers import make_routes
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.heartbeats import Heartbeats
 from gateway.quotas.metered_connection import meter
@@ -60,14 +63,19 @@ class KafkaServer:
         quotas: ClientQuotas | None = None,
         backlog: int = _BACKLOG,
         audit: Audit = NO_AUDIT,
+        front: Front | None = None,
     ) -> None:
-        """``backlog`` bounds the connections that wait to be accepted, on each address."""
+        """``backlog`` bounds the connections that wait to be accepted, on each address.
+
+        ``front``: the cluster that has all else than groups, if there is one.
+        """
         self._coordinator = coordinator
         self._authorizer = authorizer
         self._topics = topics
-        self._settings = settings
+        self._front = front
+        self._settings = settings if front is None else replace(settings, node_id=front.node_id)
         self._clock = clock
-        self._apis = apis
+        self._apis = apis if front is None else make_fronted_apis(apis)
         self._backlog = backlog
         self._quotas = quotas if quotas is not None else ClientQuotas()
         self._audit = audit
@@ -137,8 +145,9 @@ class KafkaServer:
             ),
             apis=self._apis,
             allows_all=isinstance(self._authorizer, AllowAll),
+            front=self._front,
         )
-        routes = Routes(self._apis, self._settings.gateway_array_elements_max)
+        routes = make_routes(node)
         settings = self._settings
         answers_max = compute_answers_max(
             settings.gateway_response_total_bytes, read_memory_bytes()

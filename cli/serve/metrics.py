@@ -12,12 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from cli.serve.snapshot import GroupFigures, HistogramFigures, Snapshot
-from coordinator.runtime.loop.stats import Histogram
+from cli.serve.figures.metric_families import (
+    make_counter,
+    make_gauge,
+    make_histogram,
+    make_labelled,
+)
+from cli.serve.figures.upstream_metrics import collect_upstream
+from cli.serve.snapshot import GroupFigures, Snapshot
 
 FENCES = frozenset({"FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"})
 """Errors that fence a member: its id or epoch is no longer valid."""
@@ -64,26 +70,32 @@ class SnapshotCollector(Collector):
         yield from self._collect_audit()
         yield from self._collect_connections()
         yield from self._collect_log()
+        if self._snapshot.upstream is not None:
+            yield from collect_upstream(self._snapshot.upstream)
 
     def _collect_server(self) -> Iterator[Metric]:
         snapshot = self._snapshot
         info = GaugeMetricFamily("muster_build_info", "The version.", labels=["version"])
         info.add_metric([self._version], 1)
         yield info
-        yield _gauge("muster_ready", "Whether the server serves commands.", int(snapshot.is_ready))
-        yield _gauge("muster_topics", "Number of topics.", snapshot.topics)
-        yield _gauge("muster_topic_partitions", "Partitions of all topics.", snapshot.partitions)
-        yield _histogram(
+        yield make_gauge(
+            "muster_ready", "Whether the server serves commands.", int(snapshot.is_ready)
+        )
+        yield make_gauge("muster_topics", "Number of topics.", snapshot.topics)
+        yield make_gauge(
+            "muster_topic_partitions", "Partitions of all topics.", snapshot.partitions
+        )
+        yield make_histogram(
             "muster_loop_lag_seconds",
             "How late the event loop ran a timer.",
             snapshot.loop_lag_seconds,
         )
-        yield _histogram(
+        yield make_histogram(
             "muster_garbage_collection_seconds",
             "Time of a garbage collection, in which the event loop stands still.",
             snapshot.collection_seconds,
         )
-        yield _counter(
+        yield make_counter(
             "muster_stalled_seconds",
             "Total time by which deadlines were extended because the server itself had stalled.",
             snapshot.counters["stalled_ms"] / 1000,
@@ -96,14 +108,14 @@ class SnapshotCollector(Collector):
             by_state.add_metric([group_type, state], count)
         yield by_state
         members = sum(group.members for group in groups)
-        yield _gauge("muster_members", "Members of all groups.", members)
-        yield _gauge(
+        yield make_gauge("muster_members", "Members of all groups.", members)
+        yield make_gauge(
             "muster_members_unconverged",
             "Members that have not reached their group's target assignment.",
             sum(group.unconverged for group in groups),
         )
         shown = sorted(groups)[: self._groups_max]
-        yield _gauge(
+        yield make_gauge(
             "muster_metrics_groups_omitted",
             "Groups without their own series (metrics.groups.max).",
             len(groups) - len(shown),
@@ -113,55 +125,55 @@ class SnapshotCollector(Collector):
     def _collect_answers(self) -> Iterator[Metric]:
         snapshot = self._snapshot
         counters = snapshot.counters
-        yield _counter(
+        yield make_counter(
             "muster_rebalances",
             "Group epoch bumps: changes of a group that need a new target assignment.",
             counters["group_epoch_bumps"],
         )
-        yield _counter(
+        yield make_counter(
             "muster_target_assignments",
             "Target assignments installed.",
             counters["targets_installed"],
         )
-        yield _histogram(
+        yield make_histogram(
             "muster_assignor_seconds",
             "Time to compute a target assignment.",
             snapshot.assignor_seconds,
         )
-        yield _labelled(
+        yield make_labelled(
             "muster_assignor_failures",
             "Target assignments that could not be computed.",
             "reason",
             snapshot.assignor_failures,
         )
-        yield _labelled("muster_commands", "Commands handled.", "command", snapshot.commands)
-        yield _labelled("muster_errors", "Error responses.", "error", snapshot.errors)
-        yield _labelled(
+        yield make_labelled("muster_commands", "Commands handled.", "command", snapshot.commands)
+        yield make_labelled("muster_errors", "Error responses.", "error", snapshot.errors)
+        yield make_labelled(
             "muster_fences",
             "Error responses that fence a member: its id or epoch is no longer valid.",
             "error",
             {name: count for name, count in snapshot.errors.items() if name in FENCES},
         )
-        yield _labelled(
+        yield make_labelled(
             "muster_members_expired",
             "Members removed because a timeout expired.",
             "deadline",
             snapshot.members_expired,
         )
-        yield _counter(
+        yield make_counter(
             "muster_offsets_committed", "Offsets committed.", counters["offsets_committed"]
         )
-        yield _counter(
+        yield make_counter(
             "muster_offsets_expired",
             "Offsets deleted after their retention time.",
             counters["offsets_expired"],
         )
-        yield _counter(
+        yield make_counter(
             "muster_groups_expired",
             "Groups deleted because they were empty and had no offsets.",
             counters["groups_expired"],
         )
-        yield _counter(
+        yield make_counter(
             "muster_transactions_timed_out",
             "Transactions aborted by their timeout.",
             counters["transactions_timed_out"],
@@ -169,18 +181,18 @@ class SnapshotCollector(Collector):
 
     def _collect_connections(self) -> Iterator[Metric]:
         snapshot = self._snapshot
-        yield _gauge(
+        yield make_gauge(
             "muster_kafka_connections",
             "Open Kafka connections.",
             snapshot.kafka_connections,
         )
-        yield _labelled(
+        yield make_labelled(
             "muster_kafka_connections_refused",
             "Kafka connections refused, or closed because of what they sent.",
             "reason",
             snapshot.kafka_refusals,
         )
-        yield _labelled(
+        yield make_labelled(
             "muster_throttled_seconds",
             "Total time for which quotas throttled.",
             "door",
@@ -198,13 +210,13 @@ class SnapshotCollector(Collector):
         yield not_after
 
     def _collect_audit(self) -> Iterator[Metric]:
-        yield _labelled(
+        yield make_labelled(
             "muster_audit_lines",
             "Lines written to the audit log.",
             "kind",
             self._snapshot.audit_lines,
         )
-        yield _labelled(
+        yield make_labelled(
             "muster_audit_lines_left_out",
             "Lines left out of the audit log: too many a second, or they could not be written.",
             "kind",
@@ -213,57 +225,57 @@ class SnapshotCollector(Collector):
 
     def _collect_log(self) -> Iterator[Metric]:
         counters = self._snapshot.counters
-        yield _counter(
+        yield make_counter(
             "muster_log_records_written", "Records written.", counters["records_written"]
         )
-        yield _counter("muster_log_written_bytes", "Bytes written.", counters["bytes_written"])
-        yield _counter("muster_log_flushes", "Syncs of the log.", counters["flushes"])
-        yield _histogram(
+        yield make_counter("muster_log_written_bytes", "Bytes written.", counters["bytes_written"])
+        yield make_counter("muster_log_flushes", "Syncs of the log.", counters["flushes"])
+        yield make_histogram(
             "muster_log_flush_seconds",
             "Time to sync the log.",
             self._snapshot.flush_seconds,
         )
-        yield _counter(
+        yield make_counter(
             "muster_log_writes_refused",
             "Commands rejected because the disk was nearly full.",
             counters["writes_refused"],
         )
-        yield _gauge(
+        yield make_gauge(
             "muster_log_replay_seconds",
             "Time to load the groups at startup.",
             counters["load_seconds"],
         )
-        yield _gauge(
+        yield make_gauge(
             "muster_log_replayed_records",
             "Records loaded at startup.",
             counters["records_loaded"],
         )
-        yield _counter(
+        yield make_counter(
             "muster_log_checkpoints",
             "Checkpoints of the current state written since the start.",
             counters["checkpoints"],
         )
-        yield _gauge(
+        yield make_gauge(
             "muster_log_unsettled_keys",
             "Changed record keys that the next checkpoint has to write.",
             counters["unsettled_keys"],
         )
-        yield _gauge(
+        yield make_gauge(
             "muster_log_history_bytes",
             "Size of the complete log, from the history start of each partition.",
             counters["history_bytes"],
         )
-        yield _gauge(
+        yield make_gauge(
             "muster_log_history_age_seconds",
             "Age of the oldest batch of the complete log.",
             counters["history_age_ms"] / 1000,
         )
-        yield _counter(
+        yield make_counter(
             "muster_log_history_trimmed_bytes",
             "Bytes of batches trimmed from the complete log.",
             counters["history_trimmed_bytes"],
         )
-        yield _gauge(
+        yield make_gauge(
             "muster_log_history_partitions_left",
             "Log partitions that can no longer be trimmed.",
             counters["history_partitions_left"],
@@ -272,7 +284,7 @@ class SnapshotCollector(Collector):
         for part, size in sorted(self._folder_bytes.items()):
             sizes.add_metric([part], size)
         yield sizes
-        yield _gauge(
+        yield make_gauge(
             "muster_data_free_bytes", "Free space on the data folder's disk.", self._free_bytes
         )
 
@@ -302,27 +314,3 @@ def _collect_each_group(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
         for group in groups:
             family.add_metric([group.group_id], getattr(group, attribute))
         yield family
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, text, value=value)
-
-
-def _counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(name, text, value=value)
-
-
-def _labelled(name: str, text: str, label: str, counts: Mapping[str, float]) -> Metric:
-    family = CounterMetricFamily(name, text, labels=[label])
-    for key, count in sorted(counts.items()):
-        family.add_metric([key], count)
-    return family
-
-
-def _histogram(name: str, text: str, figures: HistogramFigures) -> Metric:
-    buckets: list[tuple[str, float]] = []
-    seen = 0
-    for bound, count in zip((*Histogram.BOUNDS_S, None), figures.counts, strict=True):
-        seen += count
-        buckets.append(("+Inf" if bound is None else str(bound), seen))
-    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=figures.sum_s)

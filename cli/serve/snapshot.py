@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from cli.serve.figures.metric_families import HistogramFigures, copy_histogram
+from cli.serve.figures.upstream_figures import UpstreamFigures
 from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.core.state.consumer_group import ConsumerGroup, ConsumerGroupState
@@ -24,14 +26,6 @@ class GroupFigures(NamedTuple):
     unconverged: int
     group_epoch: int
     assignment_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramFigures:
-    """A histogram at one moment; counts are per bucket, not cumulative."""
-
-    counts: tuple[int, ...]
-    sum_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +54,8 @@ class Snapshot:
     collection_seconds: HistogramFigures
     audit_lines: Mapping[str, int]
     audit_left_out: Mapping[str, int]
+    upstream: UpstreamFigures | None = None
+    """``None`` unless the server stands in front of a cluster."""
 
 
 _PLAIN_COUNTERS = (
@@ -116,6 +112,7 @@ def compute_snapshot(
     certificates_not_after: Mapping[str, float],
     is_ready: bool,
     audit: AuditFigures | None = None,
+    upstream: UpstreamFigures | None = None,
 ) -> Snapshot:
     """Copy what the metrics need; called on the event loop."""
     figures: list[GroupFigures] = []
@@ -145,12 +142,13 @@ def compute_snapshot(
         errors=dict(stats.errors),
         members_expired=dict(stats.members_expired),
         assignor_failures=dict(stats.assignor_failures_by_reason),
-        flush_seconds=_copy(stats.flush_seconds),
-        assignor_seconds=_copy(stats.assignor_seconds),
-        loop_lag_seconds=_copy(loop_lag),
-        collection_seconds=_copy(collections),
+        flush_seconds=copy_histogram(stats.flush_seconds),
+        assignor_seconds=copy_histogram(stats.assignor_seconds),
+        loop_lag_seconds=copy_histogram(loop_lag),
+        collection_seconds=copy_histogram(collections),
         audit_lines={} if audit is None else dict(audit.lines),
         audit_left_out={} if audit is None else audit.left_out(),
+        upstream=upstream,
     )
 
 
@@ -202,7 +200,3 @@ def _compute_classic_figures(group: ClassicGroup) -> GroupFigures:
         group.generation,
         group.generation if is_settled else group.generation - 1,
     )
-
-
-def _copy(histogram: Histogram) -> HistogramFigures:
-    return HistogramFigures(tuple(histogram.counts), histogram.sum_s)

@@ -20,6 +20,8 @@ from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.quota_service import QuotaService
+from coordinator.service.admin.upstream_administration import UpstreamAdministration
+from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
@@ -44,6 +46,7 @@ from muster.v1 import (
     classic_pb2,
     group_pb2,
     quota_pb2,
+    upstream_pb2,
     user_pb2,
 )
 from security.quotas.address_limits import NO_LIMIT, AddressLimits
@@ -55,6 +58,7 @@ _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _ACCESS_SERVICE = access_pb2.DESCRIPTOR.services_by_name["AccessService"]
 _QUOTA_SERVICE = quota_pb2.DESCRIPTOR.services_by_name["QuotaService"]
+_UPSTREAM_SERVICE = upstream_pb2.DESCRIPTOR.services_by_name["UpstreamService"]
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
@@ -67,6 +71,7 @@ SERVICES = (
     _ACCESS_SERVICE.full_name,
     _QUOTA_SERVICE.full_name,
     _USER_SERVICE.full_name,
+    _UPSTREAM_SERVICE.full_name,
 )
 
 
@@ -104,10 +109,12 @@ class GrpcServer:
         audit: Audit = NO_AUDIT,
         tls: ServerTls | None = None,
         authenticate: Authenticate | None = None,
+        upstream: UpstreamAdministration | None = None,
     ) -> None:
         """``sessions_per_ip``: gRPC tells nobody of connections, so sessions are counted.
 
-        Without ``authenticate`` all clients are ``User:ANONYMOUS``.
+        Without ``authenticate`` all clients are ``User:ANONYMOUS``. ``upstream`` is ``None`` unless
+        the server stands in front of a cluster.
         """
         self._coordinator = coordinator
         self._tls = tls
@@ -140,6 +147,7 @@ class GrpcServer:
             (_ACCESS_SERVICE, AccessService(services)),
             (_QUOTA_SERVICE, QuotaService(services)),
             (_USER_SERVICE, UserService(services)),
+            (_UPSTREAM_SERVICE, UpstreamService(services, upstream, audit)),
             (_BACKUP_SERVICE, BackupService(services.access, backups, audit)),
         )
         asked = (self._calls, throttle, authenticate)

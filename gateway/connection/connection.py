@@ -31,8 +31,10 @@ from gateway.connection.connection_turns import ANSWER_BYTES, TURN_S
 from gateway.connection.first_looks import find_length_fault, find_other_protocol
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.connection.shared import Shared
+from gateway.fronting.passing import Passing
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
 from gateway.sasl.exchange import SaslExchange
+from gateway.sasl.logins import Login
 from gateway.wire_listener import WireListener
 from model.caller import Caller
 from model.errors import ErrorCode
@@ -49,6 +51,8 @@ class Connection(Reading):
     # More than 15 attributes: every frame reads most of them, and another hop would cost.
 
     sasl: SaslExchange | None = None
+    passed: Login | None = None
+    passing: Passing | None = None
 
     def __init__(self, shared: Shared, listener: WireListener, identity: Identity = NOBODY) -> None:
         """``identity``: who its transport has shown the client to be."""
@@ -110,6 +114,16 @@ class Connection(Reading):
             self.heartbeats.parked.drop()
         self._node.heartbeats.forget_all(self.heartbeats)
         self.repeats.clear()
+        if self._node.front is not None:
+            self._drop_links()
+
+    def _drop_links(self) -> None:
+        """Close what is open to the cluster for this client."""
+        if self.passing is not None:
+            self.passing.drop()
+        if self.passed is not None:
+            self.passed.close()
+        self.passing = self.passed = None
 
     def pause_writing(self) -> None:
         self._stalled_since = self._time()

@@ -19,7 +19,9 @@ from typing import Final
 from gateway.connection.connection import Connection
 from gateway.connection.shared import Shared
 from gateway.headers import FIXED_BYTES
-from gateway.sasl.exchange import HANDSHAKE_KEY, SaslExchange, TokenAnswer
+from gateway.sasl.exchange import HANDSHAKE_KEY
+from gateway.sasl.logins import Login, TokenAnswer
+from gateway.sasl.passed_on import make_exchange
 from gateway.wire_listener import WireListener
 from model.errors import ErrorCode
 from security.identity import NOBODY, Identity
@@ -49,7 +51,7 @@ class SaslConnection(Connection):
     def __init__(self, shared: Shared, listener: WireListener, identity: Identity = NOBODY) -> None:
         super().__init__(shared, listener, identity)
         assert listener.sasl is not None
-        self._exchange = SaslExchange(listener.sasl, self, shared.node.clock, shared.delays)
+        self._exchange = make_exchange(listener.sasl, self, shared.node.clock, shared.delays)
         self.sasl = self._exchange
         unknown_max = self._settings.gateway_unauthenticated_request_max_bytes
         self._unknown_max = min(unknown_max, listener.sasl.max_receive_size)
@@ -160,6 +162,10 @@ class SaslConnection(Connection):
         # The next header is compared with none, and read: a caller is made of it.
         self._plain_header = self._tagged_header = None
         self._caller = self._compute_caller("")
+
+    def take_login(self, login: Login) -> None:
+        """Pass requests on over this (``gateway.fronting.front.PassedClient``)."""
+        self.passed = login
 
     def begin_again(self) -> None:
         """Serve no requests until the client has authenticated again."""

@@ -11,6 +11,8 @@ from gateway.codec.kio_schema import compute_fields, response_type
 _PRODUCE: Final = 0
 _API_VERSIONS: Final = 18
 _OFFSET_DELETE: Final = 47
+_DELEGATION_TOKENS: Final = range(38, 42)
+"""Passed on to a cluster, with the field behind others: theirs is left as the cluster said."""
 _FIELD: Final = "throttle_time"
 _INT32: Final = struct.Struct(">i")
 _ERROR_CODE_BYTES: Final = 2
@@ -28,7 +30,9 @@ def set_throttle_ms(key: int, version: int, body: bytes, throttle_ms: int) -> by
 
 @cache
 def _has_field(key: int, version: int) -> bool:
-    return any(field.name == _FIELD for field in compute_fields(response_type(key, version)))
+    return key not in _DELEGATION_TOKENS and any(
+        field.name == _FIELD for field in compute_fields(response_type(key, version))
+    )
 
 
 @cache

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Final, Protocol, TypeAlias, assert_never
 
 from gateway.sasl.failure_delays import FailureDelays
+from gateway.sasl.logins import Login, TokenAnswer
 from gateway.sasl.sasl_listener import SaslListener
 from gateway.wire_clock import Clock
 from model.errors import ErrorCode
@@ -46,16 +46,6 @@ class Stage(Enum):
     REFUSED = "REFUSED"
 
 
-@dataclass(frozen=True, slots=True)
-class TokenAnswer:
-    """The answer to a token; a session without an end has the lifetime 0."""
-
-    code: ErrorCode
-    message: str | None = None
-    token: bytes = b""
-    session_lifetime_ms: int = 0
-
-
 TokenReply: TypeAlias = Callable[[TokenAnswer], None]
 HandshakeReply: TypeAlias = Callable[[ErrorCode], None]
 
@@ -65,6 +55,9 @@ class SaslDoor(Protocol):
 
     def take_identity(self, identity: Identity) -> None:
         """Serve requests from now on, as those of this client."""
+
+    def take_login(self, login: Login) -> None:
+        """Pass requests on over the connection of this client's login."""
 
     def begin_again(self) -> None:
         """Serve no requests until the client has authenticated again."""
@@ -182,19 +175,38 @@ class SaslExchange:
             told = partial(reply, ErrorCode.ILLEGAL_SASL_STATE)
             self._refuse("a handshake in place of a token", told)
             return
+        self._choose(mechanism, is_raw, reply)
+
+    def _choose(self, mechanism: str, is_raw: bool, reply: HandshakeReply) -> None:
+        """Take the mechanism of a handshake that is due."""
         found = self._listener.mechanisms.get(mechanism)
         if found is None:
-            told = partial(reply, ErrorCode.UNSUPPORTED_SASL_MECHANISM)
-            self._refuse("the mechanism is not enabled", told)
-            return
-        self.is_raw = is_raw
-        if self._previous is not None and mechanism != self._mechanism:
-            self.stage = Stage.WRONG_MECHANISM
+            self._refuse_mechanism(reply)
+        elif self._is_other(mechanism):
+            self._take_wrong(is_raw, reply)
         else:
-            self.stage = Stage.TOKENS
-            self._mechanism = mechanism
             self._conversation = found.begin(self._listener.make_nonce())
+            self._take_mechanism(mechanism, is_raw, reply)
+
+    def _is_other(self, mechanism: str) -> bool:
+        """Whether a client that authenticates again names another mechanism than before."""
+        return self._previous is not None and mechanism != self._mechanism
+
+    def _take_mechanism(self, mechanism: str, is_raw: bool, reply: HandshakeReply) -> None:
+        self.is_raw = is_raw
+        self.stage = Stage.TOKENS
+        self._mechanism = mechanism
         reply(ErrorCode.NONE)
+
+    def _take_wrong(self, is_raw: bool, reply: HandshakeReply) -> None:
+        """As in Kafka the client is refused at its token."""
+        self.is_raw = is_raw
+        self.stage = Stage.WRONG_MECHANISM
+        reply(ErrorCode.NONE)
+
+    def _refuse_mechanism(self, reply: HandshakeReply) -> None:
+        told = partial(reply, ErrorCode.UNSUPPORTED_SASL_MECHANISM)
+        self._refuse("the mechanism is not enabled", told)
 
     def _begin_again(self) -> bool:
         """Whether the client may authenticate again now; then its requests are not served."""

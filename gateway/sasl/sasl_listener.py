@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gateway.sasl.logins import Logins
+from security.sasl.claimed_names import NameReader
 from security.sasl.conversation import Mechanism
 
 
@@ -29,6 +31,9 @@ class SaslListener:
 
     ``mechanisms`` are the enabled ones by name. ``reauth_ms`` is ``connections.max.reauth.ms`` of
     mechanisms that have it. ``now_s`` is the time since 1970, which tokens name.
+
+    With ``logins`` nothing is verified here, and there are no ``mechanisms``: clients log in to the
+    cluster that is behind, by the mechanisms that it has and ``readers`` know.
     """
 
     mechanisms: Mapping[str, Mechanism]
@@ -37,5 +42,7 @@ class SaslListener:
     timeout_ms: int = 30_000
     failure_delay_ms: int = 100
     keys: KeySource | None = None
+    logins: Logins | None = None
+    readers: Mapping[str, NameReader] = field(default_factory=dict)
     now_s: Callable[[], float] = time.time
     make_nonce: Callable[[], str] = make_nonce

@@ -1,4 +1,4 @@
-"""Reads the users of PLAIN from the JAAS text of a Kafka listener."""
+"""Reads the JAAS text of a Kafka listener (the users of PLAIN), and of a client (its login)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 from model.secret import Secret
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER_PREFIX: Final = "user_"
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _TOKEN: Final = re.compile(
@@ -27,7 +28,7 @@ def parse_plain_users(text: str) -> dict[str, Secret]:
 
     Raises ``ValueError``, with a message that has none of the text.
     """
-    options = _parse_module(text)
+    options = _parse_module(text, (PLAIN_MODULE,))
     users = {
         name.removeprefix(USER_PREFIX): Secret(password)
         for name, password in options.items()
@@ -40,11 +41,23 @@ def parse_plain_users(text: str) -> dict[str, Secret]:
     return users
 
 
-def _parse_module(text: str) -> dict[str, str]:
-    """The options of the one login module in the text."""
+def parse_login(text: str) -> tuple[str, Secret]:
+    """User and password of ``PlainLoginModule required username="NAME" password="PASSWORD";``.
+
+    ``ScramLoginModule`` likewise. Raises ``ValueError``, with a message that has none of the text.
+    """
+    options = _parse_module(text, (PLAIN_MODULE, SCRAM_MODULE))
+    username, password = options.get("username", ""), options.get("password", "")
+    if not (username and password):
+        raise ValueError('it must have username="NAME" password="PASSWORD" before the semicolon')
+    return username, Secret(password)
+
+
+def _parse_module(text: str, modules: tuple[str, ...]) -> dict[str, str]:
+    """The options of the one login module in the text, which must be one of ``modules``."""
     tokens = list(_tokens(text))
-    if len(tokens) < 3 or tokens[0][1] != PLAIN_MODULE:
-        raise ValueError(f"it does not begin with {PLAIN_MODULE}")
+    if len(tokens) < 3 or tokens[0][1] not in modules:
+        raise ValueError(f"it does not begin with {' or '.join(modules)}")
     if tokens[1][1].lower() not in _FLAGS:
         raise ValueError(f"the login module is not followed by one of {', '.join(_FLAGS)}")
     if tokens[-1] != ("mark", ";") or tokens.index(("mark", ";")) != len(tokens) - 1:

@@ -69,7 +69,7 @@ def read_key_material(settings: TlsSettings) -> KeyMaterial:
     chain = "".join(_wrap(*block) for block in certificates).encode()
     not_after_s = _check_leaf(place, _load_certificates(place, chain)[0], key)
     plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return KeyMaterial(Secret(plain.decode()), chain, _read_trusted(settings), not_after_s)
+    return KeyMaterial(Secret(plain.decode()), chain, read_trusted(settings), not_after_s)
 
 
 def _check_leaf(place: str, leaf: x509.Certificate, key: PrivateKeyTypes) -> float:
@@ -85,7 +85,8 @@ def _check_leaf(place: str, leaf: x509.Certificate, key: PrivateKeyTypes) -> flo
     return not_after_s
 
 
-def _read_trusted(settings: TlsSettings) -> bytes | None:
+def read_trusted(settings: TlsSettings) -> bytes | None:
+    """The trusted certificates, if any are named. Raises ``TlsFault``."""
     if settings.truststore_location:
         place = f"ssl.truststore.location ({settings.truststore_location})"
         text = _read(place, settings.truststore_location)

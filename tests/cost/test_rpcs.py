@@ -25,6 +25,7 @@ from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.quota_service import QuotaService
+from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.services import Services
@@ -45,7 +46,16 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.scram import USERS_MAX
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, quota_pb2, user_pb2
+from muster.v1 import (
+    access_pb2,
+    admin_pb2,
+    backup_pb2,
+    classic_pb2,
+    group_pb2,
+    quota_pb2,
+    upstream_pb2,
+    user_pb2,
+)
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_acls import fill as fill_acls
 from tests.cost.test_apis import G
@@ -71,6 +81,7 @@ FILES: Final = (
     backup_pb2,
     user_pb2,
     quota_pb2,
+    upstream_pb2,
 )
 METHODS: Final[list[MethodDescriptor]] = [
     method
@@ -204,6 +215,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "AccessService": AccessService(services),
         "QuotaService": QuotaService(services),
         "UserService": UserService(services),
+        "UpstreamService": UpstreamService(services),
     }
 
 
@@ -285,7 +297,7 @@ LIMITS: Final = {
 """How many of them there may be; with more the others make more slices, and no longer ones."""
 OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
-    "CheckAccess", "CreateUser", "AlterUser", "DeleteUser",
+    "CheckAccess", "CreateUser", "AlterUser", "DeleteUser", "GetUpstream",
 }  # fmt: skip
 """Neither their requests nor their answers have very many; actions of a session have turns of their
 own (test_sessions.py)."""

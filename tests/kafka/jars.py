@@ -21,11 +21,16 @@ KAFKA_VERSION = "4.3.0"
 BROKER, STREAMS, CONNECT = "kafka", "streams", "connect"
 """Sets of jars: a broker with its tools and clients; Kafka Streams alone, to be put before those;
 Connect's workers with all that they need."""
-_POMS = {
-    BROKER: Path(__file__).with_name("pom.xml"),
-    STREAMS: Path(__file__).with_name("streams.xml"),
-    CONNECT: Path(__file__).with_name("connect.xml"),
+KAFKA_3_9, KAFKA_2_8 = "kafka-3.9.1", "kafka-2.8.2"
+"""Brokers of other releases, each with its tools and clients; 2.8.2 comes with its ZooKeeper."""
+_SETS = {
+    BROKER: ("pom.xml", f"{BROKER}-{KAFKA_VERSION}"),
+    STREAMS: ("streams.xml", f"{STREAMS}-{KAFKA_VERSION}"),
+    CONNECT: ("connect.xml", f"{CONNECT}-{KAFKA_VERSION}"),
+    KAFKA_3_9: ("kafka_3_9.xml", KAFKA_3_9),
+    KAFKA_2_8: ("kafka_2_8.xml", KAFKA_2_8),
 }
+"""The pom of each, beside this file, and its folder in the cache."""
 
 _COPY_TIMEOUT_S = 600
 
@@ -37,8 +42,9 @@ def ensure_jars(cache: Path = CACHE, name: str = BROKER) -> Path:
     MissingPrerequisite where Java or Maven is missing, or no Maven repository can be reached.
     """
     check_java()
-    pom = _POMS[name]
-    home = cache / f"{name}-{KAFKA_VERSION}"
+    pom_name, folder = _SETS[name]
+    pom = Path(__file__).with_name(pom_name)
+    home = cache / folder
     libs, stamp = home / "libs", home / "complete"
     wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
     if _is_complete(stamp, wanted):
@@ -95,7 +101,8 @@ def _copy_dependencies(pom: Path, libs: Path) -> None:
 def main() -> int:
     try:
         libs = ensure_jars()
-        ensure_jars(name=STREAMS)
+        for name in (STREAMS, KAFKA_3_9, KAFKA_2_8):
+            ensure_jars(name=name)
     except MissingPrerequisite as missing:
         sys.stderr.write(f"{missing}\n")
         return 1

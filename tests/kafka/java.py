@@ -42,7 +42,7 @@ def compile_java(folder: Path, jars: Sequence[str] = (BROKER,)) -> Path:
     sources = sorted(folder.glob("*.java"))
     if not sources:
         raise JavaError(f"no Java sources in {folder}")
-    digest = hashlib.sha256(KAFKA_VERSION.encode())
+    digest = hashlib.sha256(f"{KAFKA_VERSION} {' '.join(jars)}".encode())
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     home = CACHE / "java"

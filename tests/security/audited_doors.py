@@ -20,18 +20,37 @@ from model.caller import ANONYMOUS, INTERNAL
 from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
-from muster.v1 import access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, quota_pb2, user_pb2
+from muster.v1 import (
+    access_pb2,
+    admin_pb2,
+    backup_pb2,
+    classic_pb2,
+    group_pb2,
+    quota_pb2,
+    upstream_pb2,
+    user_pb2,
+)
 from storage.transfer.backup import Backup
 from tests.support.audits import KeptAudit
 from tests.support.gateway.wire_rig import NoRecords, topic_id_of
 from tests.support.gateway.wire_steps import UNPARKED, join_fields
 from tests.support.memory import MemoryLogStore
+from tests.support.service.fake_upstream import FakeUpstream
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import beat, commit, join
 
 METHODS: Final = {
     f"{service.name}.{method.name}": method
-    for file in (access_pb2, admin_pb2, backup_pb2, classic_pb2, group_pb2, quota_pb2, user_pb2)
+    for file in (
+        access_pb2,
+        admin_pb2,
+        backup_pb2,
+        classic_pb2,
+        group_pb2,
+        quota_pb2,
+        upstream_pb2,
+        user_pb2,
+    )
     for service in file.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }
@@ -102,7 +121,16 @@ async def run_doors() -> AsyncIterator[Doors]:
     await runtime.loaded()
     wire = KafkaServer(runtime, authorizer, NoRecords(runtime), UNPARKED)  # type: ignore[arg-type]
     kafka_port = await wire.start("127.0.0.1", 0)
-    server = GrpcServer(runtime, authorizer, GrpcSettings(), backups=FakeBackups(), audit=audit)
+    upstream = FakeUpstream()
+    upstream.add("g")
+    server = GrpcServer(
+        runtime,
+        authorizer,
+        GrpcSettings(),
+        backups=FakeBackups(),
+        audit=audit,
+        upstream=upstream,
+    )
     grpc_port = await server.start("127.0.0.1", 0)
     await runtime.call(CreateTopic(INTERNAL, TopicName("orders"), topic_id_of("orders"), 3))
     try:

@@ -67,6 +67,10 @@ def group_change(kind: str, operation: Operation, before: Any, after: Any) -> Ch
     return Change(kind, operation, ResourceType.GROUP, "g", before, after)
 
 
+def moved(kind: str, before: str, after: str) -> Change:
+    return group_change(kind, Operation.ALTER_CONFIGS, {"place": before}, {"place": after})
+
+
 def cluster_change(
     kind: str, before: Any, after: Any, operation: Operation = Operation.ALTER
 ) -> Change:
@@ -183,6 +187,15 @@ RPCS: Final = {
         cluster_change("SetUser", ALICE, None),
         call("UserService.CreateUser", name="alice", credentials=[CREDENTIAL]),
     ),
+    "UpstreamService.TakeGroups": Case(
+        call("UpstreamService.TakeGroups", group_ids=["g"]),
+        moved("TakeGroup", "upstream", "muster"),
+    ),
+    "UpstreamService.ReleaseGroups": Case(
+        call("UpstreamService.ReleaseGroups", all=True),
+        moved("ReleaseGroup", "muster", "upstream"),
+        call("UpstreamService.TakeGroups", group_ids=["g"]),
+    ),
     "AdminService.CreateTopic": Case(
         call("AdminService.CreateTopic", topic_name="new", num_partitions=2),
         topic_change("CreateTopic", Operation.CREATE, None, {"partitions": 2}, "new"),
@@ -266,6 +279,8 @@ READS: Final = {
     "AccessService.CheckAccess",
     "UserService.ListUsers",
     "QuotaService.ListQuotas",
+    "UpstreamService.GetUpstream",
+    "UpstreamService.ListUpstreamGroups",
     "AdminService.ListGroups",
     "AdminService.DescribeGroup",
     "AdminService.PlanMigration",
@@ -430,7 +445,11 @@ def test_every_call_and_api_has_a_row() -> None:
     assert RPCS.keys() | READS | BY_MEMBERS == METHODS.keys()
     assert WIRE.keys() | UNAUDITED_APIS == {api.name for api in APIS}
     kinds = {case.change.kind for case in (*RPCS.values(), *WIRE.values())}
-    assert kinds == {kind.__name__ for kind in AUDITED} | {"CreateBackup"}
+    assert kinds == {kind.__name__ for kind in AUDITED} | {
+        "CreateBackup",
+        "TakeGroup",
+        "ReleaseGroup",
+    }
 
 
 async def check(case: Case) -> Doors:

@@ -7,6 +7,7 @@ both sides know.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -29,6 +30,22 @@ class ClusterUnreachable(Exception):
 
     What was asked may have happened.
     """
+
+
+class NotSent(ClusterUnreachable):
+    """What was asked was certainly not sent."""
+
+
+class NotServed(NotSent):
+    """The broker serves no version of the API that can be used: asking again is of no use."""
+
+
+class CoordinatorRefused(ClusterUnreachable):
+    """FindCoordinator was answered with an error that does not pass, such as a missing right."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class BrokerLink(Protocol):
@@ -56,6 +73,13 @@ class RawLink(Protocol):
     async def drain(self) -> None:
         """Wait while too much is unsent."""
 
+    def hand_over(self, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """Give the connection away: ``protocol`` is told of what comes, and the link is done with.
+
+        For those who pass bytes on as they come. Nothing has been sent or read before. The caller
+        has the transport; ``connection_made`` is not called.
+        """
+
     def close(self) -> None:
         """Close."""
 
@@ -82,6 +106,25 @@ class Cluster(Protocol):
     @property
     def is_reachable(self) -> bool:
         """Whether the last thing that was asked was answered."""
+
+    @property
+    def fault(self) -> str | None:
+        """Why the cluster is not asked any more, in one line: it is another one than before."""
+
+    @property
+    def has_topic_ids(self) -> bool:
+        """Whether topics have ids (Metadata from version 10 on)."""
+
+    @property
+    def offers_consumer_protocol(self) -> bool:
+        """Whether members of the consumer protocol can be served: ids, and Metadata 12."""
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether the cluster itself has KIP-848, and it is on."""
+
+    async def refresh(self) -> None:
+        """Read brokers and controller anew. Raises ``ClusterUnreachable``."""
 
     def on_brokers_changed(self, callback: Callable[[], None]) -> None:
         """Call after each change of ``brokers``."""

@@ -65,7 +65,10 @@ def make_handler(
     throttle: Throttle,
     authenticate: Authenticate | None = None,
 ) -> grpc.GenericRpcHandler[Any, Any]:
-    """Bind the methods of ``servicer``, named as in the service; bidirectional or unary."""
+    """Bind the methods of ``servicer``, named as in the service.
+
+    A method with one request and a stream of responses writes these to its context.
+    """
     methods = {
         method.name: _make_method(
             method, getattr(servicer, method.name), calls, throttle, authenticate
@@ -154,6 +157,8 @@ def _make_method(
 
     if method.client_streaming:
         return grpc.stream_stream_rpc_method_handler(handle, deserialize, encode)
+    if method.server_streaming:
+        return grpc.unary_stream_rpc_method_handler(handle, None, encode)
     return grpc.unary_unary_rpc_method_handler(handle, None, encode)
 
 

@@ -22,10 +22,10 @@ def handle(context: RequestContext, request: Any) -> None:
     if sasl is None:
         context.reply(_make(ErrorCode.ILLEGAL_SASL_STATE))
         return
-    mechanisms = sasl.mechanisms
 
     def reply(code: ErrorCode) -> None:
-        context.reply(_make(code, () if code is ErrorCode.ILLEGAL_SASL_STATE else mechanisms))
+        mechanisms = () if code is ErrorCode.ILLEGAL_SASL_STATE else sasl.mechanisms
+        context.reply(_make(code, mechanisms))
 
     sasl.shake_hands(request.mechanism, is_raw=context.version == 0, reply=reply)
 

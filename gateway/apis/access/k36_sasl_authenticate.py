@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
-from gateway.sasl.exchange import TokenAnswer
+from gateway.sasl.logins import TokenAnswer
 from model.errors import ErrorCode
 
 KEY = 36

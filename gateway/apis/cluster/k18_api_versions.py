@@ -4,16 +4,22 @@ A request of a later version gets UNSUPPORTED_VERSION, encoded in version 0 (KIP
 ``group.version`` 1 is the consumer group protocol; ``metadata.version`` stands for the Kafka
 release whose wire protocol is served. Left out: features that are not served (share groups,
 streams, transactions).
+
+In front of a cluster: what this server serves, and what it passes on as all brokers serve it. The
+cluster's features are its own brokers' to tell: epoch 0, so that clients believe those.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
+from gateway.fronting.front import Front
+from gateway.fronting.offered import compute_offered
 from model.errors import ErrorCode
 
 KEY = 18
@@ -22,6 +28,12 @@ wire = response_schema(KEY)
 GROUP_VERSION: Final = 1
 METADATA_VERSION: Final = 30
 OLDEST_METADATA_VERSION: Final = 7
+GROUP: Final = "group.version"
+_LEVELS: Final = {
+    GROUP: (0, GROUP_VERSION),
+    "metadata.version": (OLDEST_METADATA_VERSION, METADATA_VERSION),
+}
+"""The lowest and the highest level of each feature; the highest is finalized."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ZERO_MIN_FEATURES_SINCE: Final = 4
 """Below version 4 a feature with minimum level 0 must be left out (KIP-1022)."""
@@ -36,7 +48,13 @@ def handle(context: RequestContext, request: Any) -> None:
         return
     if context.client.sasl is not None:
         context.client.sasl.note_greeting()
-    context.reply(_make(context, ErrorCode.NONE, _served(context.node.apis)))
+    node = context.node
+    if node.front is not None and not node.front.versions:
+        # A client believes what it hears, and gives up what is not there.
+        context.client.refuse("cluster-unreachable", "what the brokers serve is not known yet")
+        return
+    served = _served(node.apis) if node.front is None else _offered(node.front, node.apis)
+    context.reply(_make(context, ErrorCode.NONE, served))
 
 
 def _is_software(text: str | None) -> bool:
@@ -48,45 +66,46 @@ def _served(apis: tuple[Api, ...]) -> tuple[Any, ...]:
     return tuple(_api_version(api) for api in sorted(apis, key=lambda api: api.key))
 
 
+def _offered(front: Front, apis: tuple[Api, ...]) -> tuple[Any, ...]:
+    """What a node in front of a cluster serves and passes on now."""
+    rows = []
+    for api in sorted(apis, key=lambda api: api.key):
+        offered = compute_offered(front, api.key, api.versions)
+        if offered:
+            least = offered[0] if api.least_advertised is None else api.least_advertised
+            rows.append(
+                wire.ApiVersion(api_key=api.key, min_version=least, max_version=offered[-1])
+            )
+    return tuple(rows)
+
+
 def _api_version(api: Api) -> Any:
     least, last = api.advertised
     return wire.ApiVersion(api_key=api.key, min_version=least, max_version=last)
 
 
 def _make(context: RequestContext, code: ErrorCode, api_keys: tuple[Any, ...]) -> Any:
-    supported = [
-        wire.SupportedFeatureKey(
-            name="metadata.version",
-            min_version=OLDEST_METADATA_VERSION,
-            max_version=METADATA_VERSION,
-        )
-    ]
-    if context.version >= _ZERO_MIN_FEATURES_SINCE:
-        supported.insert(
-            0,
-            wire.SupportedFeatureKey(
-                name="group.version", min_version=0, max_version=GROUP_VERSION
-            ),
-        )
+    front = context.node.front
+    levels = _LEVELS if front is None else _compute_levels(front)
     return wire.ApiVersionsResponse(
         error_code=code,
         api_keys=api_keys,
         throttle_time=0,
-        supported_features=tuple(supported),
-        finalized_features_epoch=1,
-        finalized_features=(
-            wire.FinalizedFeatureKey(
-                name="group.version",
-                max_version_level=GROUP_VERSION,
-                min_version_level=GROUP_VERSION,
-            ),
-            wire.FinalizedFeatureKey(
-                name="metadata.version",
-                max_version_level=METADATA_VERSION,
-                min_version_level=METADATA_VERSION,
-            ),
+        supported_features=tuple(
+            wire.SupportedFeatureKey(name=name, min_version=least, max_version=level)
+            for name, (least, level) in levels.items()
+            if least or context.version >= _ZERO_MIN_FEATURES_SINCE
+        ),
+        finalized_features_epoch=1 if front is None else 0,
+        finalized_features=tuple(
+            wire.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, (_, level) in levels.items()
         ),
     )
+
+
+def _compute_levels(front: Front) -> Mapping[str, tuple[int, int]]:
+    return {GROUP: _LEVELS[GROUP]} if front.offers_consumer_protocol else {}
 
 
 def failed(context: RequestContext, request: Any, code: ErrorCode, message: str) -> Any:

@@ -25,6 +25,7 @@ GROUP: Final = 0
 AGAIN_AFTER_MS: Final = 100
 KEY_TYPES: Final = {GROUP: "group", 1: "transactional id", 2: "share group"}
 SINGLE_VERSIONS: Final = range(4)
+NOT_AUTHORIZED: Final = (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group.")
 
 
 def handle(context: RequestContext, request: Any) -> None:
@@ -42,7 +43,7 @@ def _find(context: RequestContext, request: Any, key_type: int) -> Steps[Any]:
     def find(key: str) -> Any:
         nonlocal throttle_ms
         code, message = _check(context, key_type, key)
-        throttle_ms = max(throttle_ms, _throttle_ms(code))
+        throttle_ms = max(throttle_ms, compute_throttle_ms(code))
         return wire.Coordinator(key=key, **_place(context, code, message))
 
     keys = request.coordinator_keys
@@ -57,11 +58,12 @@ def _reply_single(context: RequestContext, key_type: int, key: str) -> None:
     if code is ErrorCode.NONE:
         message = "NONE"
     place = _place(context, code, message)
-    context.reply(single.FindCoordinatorResponse(throttle_time=_throttle_ms(code), **place))
+    context.reply(single.FindCoordinatorResponse(throttle_time=compute_throttle_ms(code), **place))
 
 
-def _throttle_ms(code: ErrorCode) -> int:
-    return AGAIN_AFTER_MS if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else 0
+def compute_throttle_ms(code: int) -> int:
+    """For how long the client is to wait before it asks again."""
+    return AGAIN_AFTER_MS if code == ErrorCode.COORDINATOR_NOT_AVAILABLE else 0
 
 
 def _check(context: RequestContext, key_type: int, key: str) -> tuple[ErrorCode, str]:
@@ -70,8 +72,13 @@ def _check(context: RequestContext, key_type: int, key: str) -> tuple[ErrorCode,
     if key_type != GROUP:
         message = f"This server does not coordinate a {KEY_TYPES[key_type]}."
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, message
-    if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, key):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED, "Not authorized to the group."
+    return check_group(context, key)
+
+
+def check_group(context: RequestContext, group_id: str) -> tuple[ErrorCode, str]:
+    """Why a client is not told that this server coordinates the group; NONE if it is told."""
+    if not context.authorized(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return NOT_AUTHORIZED
     if not context.node.coordinator.is_serving():
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is starting or stopping."
     return ErrorCode.NONE, ""

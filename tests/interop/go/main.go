@@ -43,7 +43,7 @@ func main() {
 
 func (given options) clientOptions() []kgo.Opt {
 	chosen := []kgo.Opt{
-		kgo.SeedBrokers(given.Bootstrap),
+		kgo.SeedBrokers(given.Seeds()...),
 		kgo.ClientID(given.ClientID),
 		kgo.ConsumerGroup(given.Group),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -180,11 +180,15 @@ func poll(client *kgo.Client, before int) int {
 	if len(read) == 0 {
 		return 0
 	}
-	last := map[string]int64{}
+	last, spans := map[string]int64{}, goprogram.Spans{}
 	for _, record := range read {
-		last[goprogram.Name(record.Topic, record.Partition)] = record.Offset
+		name := goprogram.Name(record.Topic, record.Partition)
+		last[name] = record.Offset
+		spans.Add(name, record.Offset)
 	}
-	goprogram.Emit("records", goprogram.Fields{"count": len(read), "total": before + len(read), "last": last})
+	goprogram.Emit("records", goprogram.Fields{
+		"count": len(read), "total": before + len(read), "last": last, "spans": spans,
+	})
 	if err := client.CommitRecords(context.Background(), read...); err != nil {
 		goprogram.Emit("commit-failed", goprogram.Fields{"message": err.Error()})
 	} else {

@@ -103,6 +103,24 @@ func Name(topic string, partition int32) string {
 	return fmt.Sprintf("%s-%d", topic, partition)
 }
 
+// Seeds are the addresses to begin with.
+func (given Options) Seeds() []string {
+	return strings.Split(given.Bootstrap, ",")
+}
+
+// Spans are the first and last offset of each run of records, by partition.
+type Spans map[string][][2]int64
+
+// Add takes in the next record of a partition.
+func (spans Spans) Add(name string, offset int64) {
+	runs := spans[name]
+	if last := len(runs) - 1; last >= 0 && runs[last][1]+1 == offset {
+		runs[last][1] = offset
+		return
+	}
+	spans[name] = append(runs, [2]int64{offset, offset})
+}
+
 // Fields of an event.
 type Fields map[string]any
 
@@ -110,7 +128,7 @@ var printing sync.Mutex
 
 // Emit prints an event: a JSON object on a line of its own.
 func Emit(event string, more Fields) {
-	line := Fields{"event": event}
+	line := Fields{"event": event, "at_ms": time.Now().UnixMilli()}
 	for field, value := range more {
 		line[field] = value
 	}

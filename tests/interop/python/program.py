@@ -76,7 +76,8 @@ class Printer:
         count = sum(map(len, offsets.values()))
         self.total += count
         last = {name: of_partition[-1] for name, of_partition in offsets.items()}
-        self.print("records", count=count, total=self.total, last=last)
+        spans = {name: compute_spans(of_partition) for name, of_partition in offsets.items()}
+        self.print("records", count=count, total=self.total, last=last, spans=spans)
 
     def print_found(self, found: Mapping[Any, Iterable[Any]]) -> None:
         """Records by partition, as kafka-python and aiokafka give them."""
@@ -89,6 +90,17 @@ class Printer:
 
     def print_error(self, event: str, error: BaseException) -> None:
         self.print(event, error=type(error).__name__, message=str(error))
+
+
+def compute_spans(offsets: Iterable[int]) -> list[list[int]]:
+    """The first and last offset of each run of records."""
+    spans: list[list[int]] = []
+    for offset in offsets:
+        if spans and spans[-1][1] + 1 == offset:
+            spans[-1][1] = offset
+        else:
+            spans.append([offset, offset])
+    return spans
 
 
 def compute_name(partition: object) -> str:

@@ -29,7 +29,7 @@ func main() {
 	sarama.Logger = log.New(os.Stderr, "", log.LstdFlags)
 	given := goprogram.ReadOptions("sarama", "classic")
 	group, err := sarama.NewConsumerGroup(
-		[]string{given.Bootstrap}, given.Group, configuration(given))
+		given.Seeds(), given.Group, configuration(given))
 	if err != nil {
 		goprogram.Fail(err)
 	}
@@ -161,8 +161,12 @@ func (m *member) process(session sarama.ConsumerGroupSession, message *sarama.Co
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.total++
-	last := map[string]int64{goprogram.Name(message.Topic, message.Partition): message.Offset}
-	goprogram.Emit("records", goprogram.Fields{"count": 1, "total": m.total, "last": last})
+	name := goprogram.Name(message.Topic, message.Partition)
+	last, spans := map[string]int64{name: message.Offset}, goprogram.Spans{}
+	spans.Add(name, message.Offset)
+	goprogram.Emit("records", goprogram.Fields{
+		"count": 1, "total": m.total, "last": last, "spans": spans,
+	})
 	session.MarkMessage(message, "")
 	session.Commit()
 	goprogram.Emit("committed", nil)

@@ -101,7 +101,7 @@ class SaslGateway(Gateway):
         self.shared.audit = self.told
         began = self.clock.time()
         listener = SaslListener(
-            mechanisms or make_mechanisms(),
+            make_mechanisms() if mechanisms is None else mechanisms,
             failure_delay_ms=round(DELAY_S * 1_000),
             now_s=lambda: NOW_S + self.clock.time() - began,
         )

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 import grpc.aio
 
+from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
+from coordinator.service.admin.upstream_administration import UpstreamAdministration
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls
 from coordinator.service.grpc_server import GrpcServer
@@ -119,6 +121,8 @@ def _make(
     sessions_per_ip: AddressLimits,
     tls: ServerTls | None,
     authenticate: Authenticate | None,
+    upstream: UpstreamAdministration | None = None,
+    audit: Audit = NO_AUDIT,
 ) -> tuple[Runtime, GrpcServer]:
     quotas = quotas if quotas is not None else ClientQuotas()
     runtime = Runtime(store, settings, authorizer=authorizer, quotas=quotas.index)
@@ -130,6 +134,8 @@ def _make(
         sessions_per_ip=sessions_per_ip,
         tls=tls,
         authenticate=authenticate,
+        upstream=upstream,
+        audit=audit,
     )
     return runtime, server
 
@@ -149,6 +155,8 @@ async def running_stand(
     sessions_per_ip: AddressLimits = NO_LIMIT,
     tls: ServerTls | None = None,
     authenticate: Authenticate | None = None,
+    upstream: UpstreamAdministration | None = None,
+    audit: Audit = NO_AUDIT,
 ) -> AsyncIterator[Stand]:
     """A server that runs, with one topic ``orders`` of four partitions."""
     settings = CoordinatorSettings(
@@ -171,6 +179,8 @@ async def running_stand(
         sessions_per_ip=sessions_per_ip,
         tls=tls,
         authenticate=authenticate,
+        upstream=upstream,
+        audit=audit,
     )
     await runtime.start()
     await runtime.loaded()

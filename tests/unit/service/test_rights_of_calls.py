@@ -22,6 +22,7 @@ from muster.v1 import (
     classic_pb2,
     group_pb2,
     quota_pb2,
+    upstream_pb2,
     user_pb2,
 )
 from tests.support.authorizers import Rights
@@ -34,6 +35,7 @@ FILES: Final = (
     classic_pb2,
     group_pb2,
     quota_pb2,
+    upstream_pb2,
     user_pb2,
 )
 METHODS: Final[dict[str, MethodDescriptor]] = {
@@ -139,6 +141,14 @@ RIGHTS: Final[dict[str, Right]] = {
     ),
     "QuotaService.ListQuotas": Right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, {}),
     "QuotaService.AlterQuotas": Right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, {}),
+    "UpstreamService.GetUpstream": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
+    "UpstreamService.ListUpstreamGroups": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
+    "UpstreamService.TakeGroups": Right(
+        Operation.ALTER_CONFIGS, ResourceType.GROUP, {"group_ids": ["g"]}
+    ),
+    "UpstreamService.ReleaseGroups": Right(
+        Operation.ALTER_CONFIGS, ResourceType.GROUP, {"group_ids": ["g"]}
+    ),
     "UserService.ListUsers": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
     "UserService.CreateUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
     "UserService.AlterUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),

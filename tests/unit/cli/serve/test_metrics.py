@@ -11,6 +11,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from cli.serve.figures.upstream_figures import UpstreamFigures, compute_upstream_figures
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes
 from cli.serve.snapshot import Snapshot, compute_snapshot
 from coordinator.core.replay.group_records import replay
@@ -28,6 +29,7 @@ from model.log.commit_records import make_offset_columns
 from tests.groups import CHECKOUT
 from tests.support.imported_groups import make_imported
 from tests.support.memory import MemoryLogStore
+from upstream.statistics import UpstreamStatistics
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")
 ORDERS = TopicName("orders")
@@ -70,7 +72,7 @@ async def commit(runtime: Runtime, group: str, member: str, epoch: int | None) -
     await runtime.call(OffsetCommit(CALLER, GroupId(group), MemberId(member), epoch, (offsets,)))
 
 
-def take(runtime: Runtime) -> Snapshot:
+def take(runtime: Runtime, upstream: UpstreamFigures | None = None) -> Snapshot:
     return compute_snapshot(
         runtime.shards,
         runtime.image,
@@ -81,6 +83,7 @@ def take(runtime: Runtime) -> Snapshot:
         throttled_s={},
         certificates_not_after={"SSL": 2e9},
         is_ready=runtime.ready(),
+        upstream=upstream,
     )
 
 
@@ -238,7 +241,8 @@ async def test_a_snapshot_does_not_change_with_the_server(runtime: Runtime) -> N
 
 
 async def test_the_page_lists_every_metric_and_no_other(runtime: Runtime) -> None:
-    families = make_registry(take(runtime)).collect()
+    upstream = compute_upstream_figures(UpstreamStatistics(), is_reachable=True, places=())
+    families = make_registry(take(runtime, upstream)).collect()
     served = {family.name + ("_total" if family.type == "counter" else "") for family in families}
     page = (CHECKOUT / "docs/metrics.md").read_text()
     listed = set(re.findall(r"^\| `(muster_\w+)`", page, re.MULTILINE))

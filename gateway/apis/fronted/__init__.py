@@ -1,0 +1,1 @@
+"""How APIs are served by a node that stands in front of a cluster."""

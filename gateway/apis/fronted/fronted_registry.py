@@ -1,0 +1,20 @@
+"""The table of Kafka APIs in front of a cluster: those of groups are served, others passed on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.api import Api
+from gateway.apis.fronted import find_coordinator
+from gateway.apis.fronted.passed_apis import PASSED_APIS
+from gateway.apis.fronted.shared_apis import SHARED_APIS
+from gateway.fronting.offered import SERVED_HERE
+
+TXN_OFFSET_COMMIT: Final = 28
+"""Served here, and passed on with the transaction: in the versions that both sides know."""
+
+
+def make_fronted_apis(apis: tuple[Api, ...]) -> tuple[Api, ...]:
+    """The table for a server that serves ``apis`` when it stands alone."""
+    here = tuple(api for api in apis if api.key in SERVED_HERE or api.key == TXN_OFFSET_COMMIT)
+    return (*here, find_coordinator.API, *SHARED_APIS, *PASSED_APIS)

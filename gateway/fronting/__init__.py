@@ -1,0 +1,1 @@
+"""What the wire asks of those that know the cluster, and the passing on of requests to it."""

@@ -1,0 +1,1 @@
+"""How Muster shows its own identity to a Kafka cluster: a client's side of TLS and SASL."""

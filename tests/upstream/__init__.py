@@ -1,0 +1,1 @@
+"""Muster in front of real Kafka clusters, with every client and traffic all the while."""

@@ -1,0 +1,1 @@
+"""Connections to brokers: opening them, frames, requests and answers."""

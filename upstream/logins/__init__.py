@@ -1,0 +1,1 @@
+"""Logins at the cluster in the names of clients of both doors."""
