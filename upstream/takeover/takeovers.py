@@ -24,6 +24,7 @@ from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.fronted.hooks import SentinelIdentity
 from upstream.sentinel.sentinel_sign import INSTANCE_ID, SentinelSign
 from upstream.sentinel.upkeep import SentinelUpkeep
+from upstream.statistics import UpstreamStatistics
 from upstream.takeover.asking.cluster_group import ClusterGroup
 from upstream.takeover.asking.on_the_way import MembersOnTheWay
 from upstream.takeover.asking.other_musters import OtherMusters
@@ -45,7 +46,9 @@ from upstream.takeover.machine.takeover_events import (
 )
 from upstream.takeover.machine.takeover_steps import Step
 from upstream.takeover.machine.taking_signs import compute_obstacle
-from upstream.takeover.moving import CarryOffsets, Moving, OnStep, RelayedMembers
+from upstream.takeover.move_log import MoveLog
+from upstream.takeover.moving import Moving, OnStep, RelayedMembers
+from upstream.takeover.offset_moves import OffsetMoves
 from upstream.takeover.retries import Retries
 from upstream.takeover.takeover_reports import TakeoverReport
 
@@ -84,8 +87,7 @@ class Takeovers:
         rules: MoveRules | None = None,
         pattern: re.Pattern[str] | None = None,
         on_step: OnStep | None = None,
-        carry_here: CarryOffsets | None = None,
-        carry_back: CarryOffsets | None = None,
+        statistics: UpstreamStatistics | None = None,
         clock_ms: Callable[[], int] = compute_monotonic_ms,
     ) -> None:
         self._cluster = cluster
@@ -96,6 +98,7 @@ class Takeovers:
         self._movers: dict[str, GroupMover] = {}
         self._retries = Retries(clock_ms)
         self._returned: OrderedDict[str, tuple[int, frozenset[MemberId]]] = OrderedDict()
+        self._ending: set[asyncio.Task[None]] = set()
         self._topics_task: asyncio.Task[None] | None = None
         passed = PassedOffsets(cluster, lambda: coordinator.image)
         self._on_the_way = MembersOnTheWay(cluster, passed, self._hear)
@@ -112,24 +115,26 @@ class Takeovers:
             clock_ms,
             asyncio.Semaphore(MOVED_AT_ONCE),
             asyncio.Semaphore(JOINED_AT_ONCE),
-            carry_here=carry_here,
-            carry_back=carry_back,
+            MoveLog(statistics or UpstreamStatistics()),
         )
         if on_step is not None:
             self._moving.on_step = on_step
 
     # ------------------------------------------------------------------------------- start and stop
 
-    def attach(self, submit_here: Callable[[Command, Reply], None]) -> None:
-        """Where commands go once their group is here: the fronted coordinator."""
+    def attach(self, submit_here: Callable[[Command, Reply], None], offsets: OffsetMoves) -> None:
+        """Before ``start``: the fronted coordinator, to which commands go once their group is here,
+        and the offsets. Both need the takeovers, so they come later.
+        """
         self._on_the_way.submit_here = submit_here
+        self._moving.offsets = offsets
 
     async def start(self) -> None:
         """Go on with all groups that the log has a place of, and begin to look for others."""
         response = await self._coordinator.call(ListPlaces(INTERNAL))
         assert isinstance(response, PlacesResponse)
         for group_id, place in response.places:
-            self._add(group_id).start(place.place)
+            self._add(group_id).start(place)
         self._upkeep.start()
         self._others.start()
         self._topics_task = asyncio.get_running_loop().create_task(self._follow_topics())
@@ -153,9 +158,13 @@ class Takeovers:
         move = mover.move
         if move.step is Step.UPSTREAM:
             self._movers.pop(move.group_id, None)
+            # What came while the last events were handled.
+            self._on_the_way.turn_away(move.group_id)
             if mover.leaving:
                 self._remember_members(move.group_id, mover.leaving)
-            asyncio.get_running_loop().create_task(mover.stop())
+            ending = asyncio.get_running_loop().create_task(mover.stop())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
         self._retries.note(move)
 
     def _remember_members(self, group_id: str, members: frozenset[MemberId]) -> None:
@@ -219,9 +228,10 @@ class Takeovers:
         """A member of a group that is returning asked to join here: it was sent to the cluster."""
         self.note_joined(group_id, member_id)
 
-    def other_muster_of(self, group_id: str) -> SentinelSign | None:
-        """Another Muster that has the group and lives."""
-        return self._others.find(group_id)
+    def other_muster_of(self, group_id: str) -> tuple[str, int] | None:
+        """Host and port of another Muster that has the group and lives."""
+        sign = self._others.find(group_id)
+        return None if sign is None else (sign.host, sign.port)
 
     def _is_moved(self, group_id: str) -> bool:
         return group_id in self._movers
@@ -232,7 +242,7 @@ class Takeovers:
 
     def _begin(self, group_id: GroupId, asked: Asked) -> GroupMover:
         mover = self._add(group_id)
-        mover.start(Place.UPSTREAM)
+        mover.start(None)
         mover.send(asked)
         return mover
 
@@ -280,6 +290,7 @@ class Takeovers:
             return
         if mover.move.step is Step.WAITING and code is ErrorCode.REBALANCE_IN_PROGRESS:
             return
+        self._moving.log.note_loss(group_id, code)
         mover.get_up()
         mover.send(SeatLost(code))
 

@@ -102,6 +102,7 @@ class MoveDriver:
     done: list[Action] = field(default_factory=list)
     adopted: Adopt | None = None
     seat: Seat | None = None
+    noted_generation: int = 0
     events: deque[Event] = field(default_factory=deque)
     joins: int = 0
 
@@ -116,7 +117,9 @@ class MoveDriver:
         self.seat = None
         self.move = Move(group_id=self.group_id)
         if self.place is not Place.UPSTREAM:
-            self._apply(begin_move(self.group_id, self.place, self.model.now_ms, self.rules))
+            now_ms = self.model.now_ms
+            first = begin_move(self.group_id, self.place, self.noted_generation, now_ms, self.rules)
+            self._apply(first)
             self._run()
 
     def send(self, *events: Event) -> None:
@@ -194,6 +197,8 @@ class MoveDriver:
                 return [Refused(self.refusal)]
             case BeginReturn():
                 self.place = Place.RETURNING
+                if self.seat is not None:
+                    self.noted_generation = self.seat.generation
             case GiveUp():
                 self.place = Place.UPSTREAM
                 self.here.clear()

@@ -257,6 +257,7 @@ def stop_at(muster: MoveDriver, kind: type[Action], when: str) -> None:
 
 def restart(muster: MoveDriver) -> MoveDriver:
     again = MoveDriver(muster.model, place=muster.place, here=set(muster.here))
+    again.noted_generation = muster.noted_generation
     again.adopted = muster.adopted
     again.start()
     return again
@@ -332,7 +333,7 @@ def test_a_return_that_is_refused_closes_the_group_again() -> None:
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_crash_while_returning_goes_on(others: int) -> None:
-    _model, members, muster = begin()
+    model, members, muster = begin()
     take(muster, members)
     muster.send(Released("an operator", ("range",)))
     for member in members[:others]:
@@ -341,6 +342,11 @@ def test_a_crash_while_returning_goes_on(others: int) -> None:
     again = restart(muster)
     again.pass_time(500)
     assert again.move.step is Step.WAITING
+    assert again.seat is not None
+    committed = model.commit(
+        GROUP, again.seat.member_id, "muster", again.seat.generation, {("orders", 0): 5}
+    )
+    assert committed is ErrorCode.NONE
     assert not any(member.is_assigned and member.member_id == "" for member in members)
     for member in members[others:]:
         member.member_id = ""
