@@ -194,16 +194,16 @@ class Takeovers:
         mover = self._movers.get(group_id)
         return mover is not None and mover.move.place is Place.UPSTREAM
 
-    def ask_to_take(self, group_id: GroupId, cause: str) -> None:
+    def ask_to_take(self, group_id: str, cause: str) -> None:
         """Take a group over soon, unless that failed a short time ago."""
         if group_id not in self._movers and self._retries.may_try(group_id):
-            self._begin(group_id, Asked(cause))
+            self._begin(GroupId(group_id), Asked(cause))
 
     def asks_to_take(self, group_id: str, cause: str) -> bool:
         """A member comes through a relay; whether the group is taken for that."""
         if cause == JOINED and not self.matches(group_id):
             return False
-        self.ask_to_take(GroupId(group_id), cause)
+        self.ask_to_take(group_id, cause)
         return group_id in self._movers
 
     def knew_member(self, group_id: str, member_id: str) -> bool:

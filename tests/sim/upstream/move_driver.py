@@ -59,6 +59,7 @@ from upstream.takeover.machine.takeover_events import (
     Written,
 )
 from upstream.takeover.machine.takeover_machine import Moved, begin_move, handle_event
+from upstream.takeover.machine.takeover_steps import Step
 
 EMPTY_SUBSCRIPTION = encode_subscription(make_subscription(()), 0)
 GROUP = "orders"
@@ -121,6 +122,14 @@ class MoveDriver:
             first = begin_move(self.group_id, self.place, self.noted_generation, now_ms, self.rules)
             self._apply(first)
             self._run()
+
+    def is_at(self, step: Step) -> bool:
+        """Whether the move is at this step."""
+        return self.move.step is step
+
+    def has_place(self, place: Place) -> bool:
+        """Whether the log has this place."""
+        return self.place is place
 
     def send(self, *events: Event) -> None:
         """Let events happen, and all that follows at once."""

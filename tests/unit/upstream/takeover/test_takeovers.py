@@ -15,14 +15,18 @@ from model.errors import (
     NotCoordinator,
     RebalanceInProgress,
 )
-from model.ids import MemberId, TopicName
+from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.places import Place
+from model.responses.classic import JoinGroupResponse
 from model.responses.offsets import OffsetCommitResponse, OffsetFetchResponse
 from tests.sim.upstream.stock_member import StockMember
 from tests.support.upstream.takeover_rig import G, TakeoverRig
 from tests.support.virtual.server import CALLER
-from tests.support.waiting import wait_until
+from tests.support.waiting import until
+from upstream.front.cluster_front import Places
+from upstream.fronted.hooks import Takeovers as Hooks
+from upstream.relay.relay_places import RelayPlaces
 from upstream.sentinel.sentinel_sign import decode_sign
 from upstream.takeover.release_alone import release_alone
 
@@ -38,7 +42,7 @@ async def rig() -> AsyncIterator[TakeoverRig]:
 async def take(rig: TakeoverRig, members: list[StockMember]) -> list[object]:
     """Take the group while its members come to the node; what their heartbeats heard."""
     taking = asyncio.create_task(rig.takeovers.take(G))
-    await wait_until(lambda: rig.place is Place.TAKING)
+    await until(lambda: rig.place is Place.TAKING)
     beats = [rig.beat(member) for member in members]
     report = await taking
     assert report.place is Place.MUSTER, report
@@ -65,6 +69,14 @@ async def test_members_hear_of_one_rebalance_and_keep_their_ids(rig: TakeoverRig
     assert rig.takeovers.sentinel_of(G) is not None
 
 
+async def test_all_sides_get_what_they_ask_for(rig: TakeoverRig) -> None:
+    hooks: Hooks = rig.takeovers
+    relays: RelayPlaces = rig.takeovers
+    front: Places = rig.takeovers
+    assert relays.find_place(G) is front.find_place(G) is Place.UPSTREAM
+    assert not hooks.is_asked_for(G)
+
+
 async def test_the_sentinel_shows_all_partitions(rig: TakeoverRig) -> None:
     members = rig.join_stock(1)
     await take(rig, members)
@@ -76,17 +88,18 @@ async def test_the_sentinel_shows_all_partitions(rig: TakeoverRig) -> None:
 async def test_joins_are_held_until_the_group_is_here(rig: TakeoverRig) -> None:
     members = rig.join_stock(2)
     taking = asyncio.create_task(rig.takeovers.take(G))
-    await wait_until(lambda: rig.place is Place.TAKING)
+    await until(lambda: rig.place is Place.TAKING)
     joins = [rig.join(member.member_id) for member in members]
     await taking
     answers = [await join.wait() for join in joins]
-    assert {answer.member_id for answer in answers} == {each.member_id for each in members}
+    joined = [answer for answer in answers if isinstance(answer, JoinGroupResponse)]
+    assert {answer.member_id for answer in joined} == {each.member_id for each in members}
 
 
 async def test_commits_on_the_way_are_made_in_the_cluster(rig: TakeoverRig) -> None:
     members = rig.join_stock(2)
     taking = asyncio.create_task(rig.takeovers.take(G))
-    await wait_until(lambda: rig.place is Place.TAKING)
+    await until(lambda: rig.place is Place.TAKING)
     answer = await rig.send(make_commit(members[0], 7)).wait()
     assert isinstance(answer, OffsetCommitResponse)
     assert answer.topics[0].partitions[0].error is ErrorCode.NONE
@@ -102,7 +115,7 @@ async def test_commits_on_the_way_are_made_in_the_cluster(rig: TakeoverRig) -> N
 async def test_a_member_that_leaves_on_the_way_is_not_adopted(rig: TakeoverRig) -> None:
     members = rig.join_stock(2)
     taking = asyncio.create_task(rig.takeovers.take(G))
-    await wait_until(lambda: rig.place is Place.TAKING)
+    await until(lambda: rig.place is Place.TAKING)
     gone = LeavingMember(MemberId(members[1].member_id))
     await rig.send(LeaveGroup(CALLER, G, (gone,))).wait()
     rig.beat(members[0])
@@ -115,7 +128,7 @@ async def test_a_stranger_puts_the_take_off_and_everybody_is_answered(rig: Takeo
     members = rig.join_stock(2)
     del rig.relayed.members[members[1].member_id]
     taking = asyncio.create_task(rig.takeovers.take(G))
-    await wait_until(lambda: rig.place is Place.TAKING)
+    await until(lambda: rig.place is Place.TAKING)
     beat = rig.beat(members[0])
     report = await taking
     assert isinstance(await beat.wait(), NotCoordinator)
@@ -182,14 +195,14 @@ async def test_a_restart_in_the_middle_goes_back_or_on(rig: TakeoverRig) -> None
 
     rig.on_step = stay
     taking = asyncio.create_task(rig.takeovers.take(G))
-    await wait_until(lambda: rig.place is Place.TAKING)
+    await until(lambda: rig.place is Place.TAKING)
     beats = [rig.beat(member) for member in members]
     await reached.wait()
     taking.cancel()
     rig.on_step = None
     await rig.restart()
     assert all([await beat.wait() for beat in beats])
-    await wait_until(lambda: rig.place is Place.UPSTREAM)
+    await until(lambda: rig.place is Place.UPSTREAM)
     assert rig.model.group(G).find_instance("muster") is None
     assert len(rig.model.group(G).members) == 2
 
@@ -198,11 +211,11 @@ async def test_a_group_goes_back_when_its_last_member_has_gone_over(rig: Takeove
     members = rig.join_stock(2)
     await take(rig, members)
     releasing = asyncio.create_task(rig.takeovers.release(G))
-    await wait_until(lambda: rig.place is Place.RETURNING)
-    await wait_until(lambda: rig.takeovers.knew_member(G, members[0].member_id))
+    await until(lambda: rig.place is Place.RETURNING)
+    await until(lambda: rig.takeovers.knew_member(G, members[0].member_id))
     members[0].member_id = ""
     members[0].join()
-    await wait_until(lambda: len(rig.model.group(G).members) == 2)
+    await until(lambda: len(rig.model.group(G).members) == 2)
     assert not members[0].is_assigned
     rig.takeovers.note_join_elsewhere(G, MemberId(members[1].member_id))
     members[1].member_id = ""
@@ -219,7 +232,7 @@ async def test_a_dry_run_of_a_release_changes_nothing(rig: TakeoverRig) -> None:
     report = await rig.takeovers.release(G, dry_run=True)
     assert report.error == ""
     assert rig.place is Place.MUSTER
-    missing = await rig.takeovers.release(G.__class__("nothing"))  # type: ignore[arg-type]
+    missing = await rig.takeovers.release(GroupId("nothing"))
     assert missing.error == "the group is not here"
 
 
@@ -236,7 +249,7 @@ async def test_groups_that_match_are_taken_for_a_join(rig: TakeoverRig) -> None:
     rig.takeovers._pattern = re.compile("ord.*")
     assert rig.takeovers.asks_to_take(G, "joined")
     assert rig.takeovers.is_asked_for(G)
-    await wait_until(lambda: rig.place is Place.MUSTER)
+    await until(lambda: rig.place is Place.MUSTER)
 
 
 async def test_another_muster_takes_the_groups_of_a_dead_one(rig: TakeoverRig) -> None:
@@ -245,7 +258,7 @@ async def test_another_muster_takes_the_groups_of_a_dead_one(rig: TakeoverRig) -
     await second.start()
     try:
         # Nobody listens at the port that the first one's sign names.
-        await wait_until(lambda: second.place is Place.MUSTER, timeout_s=20)
+        await until(lambda: second.place is Place.MUSTER)
         before = rig.takeovers.sentinel_of(G)
         assert before is not None
         assert (
@@ -253,7 +266,7 @@ async def test_another_muster_takes_the_groups_of_a_dead_one(rig: TakeoverRig) -
             is ErrorCode.FENCED_INSTANCE_ID
         )
         rig.takeovers.note_refused(G, ErrorCode.FENCED_INSTANCE_ID)
-        await wait_until(lambda: rig.place is Place.UPSTREAM)
+        await until(lambda: rig.place is Place.UPSTREAM)
         assert not rig.runtime.holds_group(G)
         assert second.takeovers.sentinel_of(G) is not None
     finally:
