@@ -13,30 +13,28 @@ from typing import Final
 from coordinator.runtime.api import Coordinator, Reply
 from model.caller import INTERNAL
 from model.commands.command import Command
-from model.commands.groups import ConsumerGroupDescribe
 from model.commands.places import ListPlaces
-from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError
+from model.errors import CoordinatorLoadInProgress, ErrorCode
 from model.ids import GroupId, InstanceId, MemberId
 from model.places import Place
-from model.responses.groups import ConsumerGroupDescribeResponse
 from model.responses.places import PlacesResponse
-from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.cluster.cluster import Cluster
 from upstream.fronted.hooks import SentinelIdentity
+from upstream.relay.relay_places import JOINED
 from upstream.sentinel.sentinel_sign import INSTANCE_ID, SentinelSign
 from upstream.sentinel.upkeep import SentinelUpkeep
 from upstream.statistics import UpstreamStatistics
-from upstream.takeover.asking.cluster_group import ClusterGroup
 from upstream.takeover.asking.on_the_way import MembersOnTheWay
 from upstream.takeover.asking.other_musters import OtherMusters
 from upstream.takeover.asking.passed_offsets import PassedOffsets
+from upstream.takeover.dry_runs import find_obstacle_to_return, try_to_take
 from upstream.takeover.group_mover import GroupMover
 from upstream.takeover.group_topics import (
     compute_partitions,
     describe_here,
     find_topics_here,
 )
-from upstream.takeover.machine.group_view import Stranger, compute_strangers
-from upstream.takeover.machine.move import Move, MoveRules
+from upstream.takeover.machine.move import MoveRules
 from upstream.takeover.machine.takeover_events import (
     Asked,
     Dismissed,
@@ -45,12 +43,11 @@ from upstream.takeover.machine.takeover_events import (
     TopicsChanged,
 )
 from upstream.takeover.machine.takeover_steps import Step
-from upstream.takeover.machine.taking_signs import compute_obstacle
 from upstream.takeover.move_log import MoveLog
 from upstream.takeover.moving import Moving, OnStep, RelayedMembers
 from upstream.takeover.offset_moves import OffsetMoves
 from upstream.takeover.retries import Retries
-from upstream.takeover.takeover_reports import TakeoverReport
+from upstream.takeover.takeover_reports import TakeoverReport, make_report
 
 MOVED_AT_ONCE: Final = 20
 JOINED_AT_ONCE: Final = 200
@@ -103,7 +100,7 @@ class Takeovers:
         passed = PassedOffsets(cluster, lambda: coordinator.image)
         self._on_the_way = MembersOnTheWay(cluster, passed, self._hear)
         self._upkeep = SentinelUpkeep(cluster, self._note_lost)
-        self._others = OtherMusters(cluster, sign.uuid, self._is_moved, self._replace_dead)
+        self._others = OtherMusters(cluster, sign, self._is_moved, self._replace_dead)
         self._moving = Moving(
             cluster,
             coordinator,
@@ -325,27 +322,12 @@ class Takeovers:
         """Take a group over, and wait until that has succeeded or failed."""
         mover = self._movers.get(group_id)
         if dry_run and mover is None:
-            return await self._try_to_take(group_id)
+            return await try_to_take(self._moving, group_id)
         if mover is None:
-            mover = self._begin(group_id, Asked("an operator"))
+            is_dead = self._others.is_dead(group_id)
+            mover = self._begin(group_id, Asked("an operator", may_replace=is_dead))
         await self._await_settled(mover)
-        return _report(mover.move)
-
-    async def _try_to_take(self, group_id: GroupId) -> TakeoverReport:
-        try:
-            view = await ClusterGroup(self._cluster, group_id).describe()
-        except ClusterUnreachable as cause:
-            error = f"the cluster did not answer: {cause}"
-            return TakeoverReport(group_id, Place.UPSTREAM, Step.UPSTREAM.name, "", (), error)
-        move = Move(group_id=group_id)
-        error = compute_obstacle(move, view, self._sign.uuid)
-        strangers: tuple[Stranger, ...] = ()
-        if not error:
-            strangers = compute_strangers(
-                view.others, self._moving.relays.members_of(group_id).keys()
-            )
-            error = f"{len(strangers)} members reach the cluster directly" if strangers else ""
-        return TakeoverReport(group_id, Place.UPSTREAM, Step.UPSTREAM.name, "", strangers, error)
+        return make_report(mover.move)
 
     async def release(self, group_id: GroupId, *, dry_run: bool = False) -> TakeoverReport:
         """Give a group back, and wait until that has succeeded or failed."""
@@ -355,28 +337,14 @@ class Takeovers:
                 group_id, Place.UPSTREAM, Step.UPSTREAM.name, error="the group is not here"
             )
         if mover.move.place is not Place.RETURNING:
-            obstacle = await self._find_obstacle_to_return(group_id, mover)
+            obstacle = await find_obstacle_to_return(self._coordinator, mover.move)
             if obstacle or dry_run:
-                return replace(_report(mover.move), error=obstacle)
+                return replace(make_report(mover.move), error=obstacle)
             group = await describe_here(self._coordinator, group_id)
             protocols = (group.protocol,) if group is not None and group.protocol else ()
             mover.send(Released("an operator", protocols))
         await self._await_settled(mover)
-        return _report(mover.move)
-
-    async def _find_obstacle_to_return(self, group_id: GroupId, mover: GroupMover) -> str:
-        if mover.move.step is not Step.HERE:
-            return f"it is on its way: {mover.move.step.value}"
-        try:
-            response = await self._coordinator.call(ConsumerGroupDescribe(INTERNAL, (group_id,)))
-        except GroupError as error:
-            return error.message
-        assert isinstance(response, ConsumerGroupDescribeResponse)
-        group = response.groups[0]
-        count = sum(member.member_type == 1 for member in group.members)
-        if group.error is ErrorCode.NONE and group.members:
-            return f"{count} members use the consumer protocol, which the cluster lacks"
-        return ""
+        return make_report(mover.move)
 
     async def release_all(self, *, dry_run: bool = False) -> Sequence[TakeoverReport]:
         """Give all groups back."""
@@ -389,7 +357,7 @@ class Takeovers:
         """How all groups stand that are not only the cluster's, and takes that failed."""
         moves = {mover.move.group_id: mover.move for mover in self._movers.values()}
         failed = {move.group_id: move for move in self._retries.failures()}
-        return [_report(move) for _, move in sorted((failed | moves).items())]
+        return [make_report(move) for _, move in sorted((failed | moves).items())]
 
     async def _await_settled(self, mover: GroupMover) -> bool:
         rules = self._moving.rules
@@ -400,13 +368,3 @@ class Takeovers:
         except TimeoutError:
             return False
         return True
-
-
-def _report(move: Move) -> TakeoverReport:
-    return TakeoverReport(
-        move.group_id, move.place, move.step.name.lower(), move.cause, move.strangers, move.error
-    )
-
-
-JOINED: Final = "joined"
-"""The cause of a relay whose member joins: only groups that match are taken for it."""

@@ -61,12 +61,15 @@ class NoMoves:
 class TakeoverRig:
     """One Muster. ``restart`` keeps its log and nothing else."""
 
-    def __init__(self, model: ClusterModel | None = None, uuid: str = "uuid-1") -> None:
+    def __init__(
+        self, model: ClusterModel | None = None, uuid: str = "uuid-1", port: int = 1
+    ) -> None:
         self.model = model or ClusterModel(initial_delay_ms=50)
         self.cluster = ModelCluster(self.model)
         self.store = MemoryLogStore(4)
         self.relayed = Relayed()
         self.uuid = uuid
+        self.port = port
         self.steps: list[str] = []
         self.on_step: Callable[[str], Awaitable[None]] | None = None
 
@@ -78,7 +81,7 @@ class TakeoverRig:
             cast(Cluster, self.cluster),
             self.runtime,
             self.relayed,
-            SentinelSign(self.uuid, "127.0.0.1", 1),
+            SentinelSign(self.uuid, "127.0.0.1", self.port),
             rules=RULES,
             on_step=self._note_step,
         )

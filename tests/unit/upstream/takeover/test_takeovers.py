@@ -254,7 +254,7 @@ async def test_groups_that_match_are_taken_for_a_join(rig: TakeoverRig) -> None:
 
 async def test_another_muster_takes_the_groups_of_a_dead_one(rig: TakeoverRig) -> None:
     await take(rig, rig.join_stock(1))
-    second = TakeoverRig(rig.model, "uuid-2")
+    second = TakeoverRig(rig.model, "uuid-2", port=2)
     await second.start()
     try:
         # Nobody listens at the port that the first one's sign names.
