@@ -166,8 +166,13 @@ class MoveDriver:
             if lost == "before":
                 self.events.append(Unanswered(_ASKS[type(action)]))
                 continue
+            queued = len(self.events)
             events = self._perform(action)
-            self.events += [Unanswered(_ASKS[type(action)])] if lost == "after" else events
+            if lost == "after":
+                self.joins += isinstance(action, Join)
+                self.events = deque([*self.events][:queued])
+                events = [Unanswered(_ASKS[type(action)])]
+            self.events += events
 
     def _perform(self, action: Action) -> list[Event]:
         match action:
@@ -190,10 +195,13 @@ class MoveDriver:
             case GetUp():
                 self.seat = None
             case EndWaits() | Admit() | TurnAway():
-                pass
+                self.on_members(action)
             case _:
                 return self._write(action)
         return []
+
+    def on_members(self, action: Action) -> None:
+        """Something is to be told to the members."""
 
     def _write(self, action: Action) -> list[Event]:
         match action:
