@@ -214,7 +214,7 @@ class ClusterModel:
                 return self._end_join_phase(group)
             group.phase_ends_ms = NEVER_MS
             for member in list(group.members.values()):
-                if member.on_synced is None and member.member_id != group.leader:
+                if member.on_synced is None:
                     self._remove(group, member)
         self._settle(group)
         return None

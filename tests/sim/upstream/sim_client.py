@@ -54,6 +54,9 @@ class SimClient:
         if now_ms < self.next_ms:
             return
         self.next_ms = now_ms + self.world.random.randrange(200, HEARTBEAT_MS)
+        if self.world.random.random() < self.world.faults.paused:
+            # It reads on after its session has ended, until it hears of that.
+            self.next_ms += self.world.random.randrange(30_000)
         if not self._find():
             return
         if not self.is_member:

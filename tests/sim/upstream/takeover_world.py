@@ -58,6 +58,7 @@ class Faults:
     moved: float = 0.0
     evicted: float = 0.0
     strangers: float = 0.0
+    paused: float = 0.0
 
 
 class SimMuster(MoveDriver):
@@ -134,6 +135,7 @@ class TakeoverWorld:
             draw((0.0, 0.001)),
             draw((0.0, 0.0, 0.001)),
             draw((0.0, 0.0, 0.002)),
+            draw((0.0, 0.02)),
         )
         self.model = ClusterModel(initial_delay_ms=draw((0, 3_000)))
         self.model.answers_removed_syncs = draw((False, True))
