@@ -38,6 +38,7 @@ class SimClient:
         self.member_id = ""
         self.generation = -1
         self.owned: dict[int, int] = {}
+        self.owned_from = ""
         self.is_member = False
         self.waits_until_ms = 0
         self.next_ms = 0
@@ -251,4 +252,5 @@ class SimClient:
 
     def _gain(self, partitions: tuple[int, ...]) -> None:
         self.is_member = True
+        self.owned_from = self.at
         self.owned = {number: self.world.fetch(number) for number in partitions}

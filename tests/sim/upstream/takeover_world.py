@@ -330,7 +330,11 @@ class TakeoverWorld:
             if each.instance_id != "muster" and each.assignment and group.state == STABLE
         ]
         # Whoever has gone to the cluster is a member here until its session ends.
-        believing = {client.member_id for client in self.clients if client.owned}
+        believing = {
+            client.member_id
+            for client in self.clients
+            if client.owned and client.owned_from == "muster"
+        }
         here = [name for name in self.here.assigned if name in believing]
         if there and here and self.now_ms > self.evicted_until_ms:
             raise AssertionError(f"two places: {there} there, {here} here")
