@@ -12,6 +12,7 @@ from upstream.relay.groups.seen_members import SeenMembers
 from upstream.relay.groups.waits import Waits
 from upstream.relay.relay_places import RelayPlaces
 from upstream.relay.relay_settings import RelaySettings
+from upstream.statistics import UpstreamStatistics
 
 
 @dataclass(slots=True)
@@ -22,6 +23,7 @@ class Relaying:
     places: RelayPlaces
     settings: RelaySettings
     rewriting: Rewriting
+    statistics: UpstreamStatistics
     members: SeenMembers = field(default_factory=SeenMembers)
     waits: Waits = field(default_factory=Waits)
     counts: RelayCounts = field(default_factory=RelayCounts)

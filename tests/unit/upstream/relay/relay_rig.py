@@ -14,6 +14,7 @@ from tests.support.upstream.fake_cluster import FakeBroker, FakeCluster
 from tests.support.wire.frames import make_frame, parse
 from upstream.relay.relay_settings import RelaySettings
 from upstream.relay.relays import Relays
+from upstream.statistics import UpstreamStatistics
 
 OWN = OwnNode(2**30 + 1, "127.0.0.1", 9092)
 
@@ -121,7 +122,12 @@ async def run_relays(
     cluster.set_brokers(dict.fromkeys(brokers, broker.port))
     places = FakePlaces()
     options = {"own": OWN, "ports": find_ports(3), "bind_host": "127.0.0.1"} | settings
-    relays = Relays(cluster, places, RelaySettings(**options))  # type: ignore[arg-type]
+    relays = Relays(
+        cluster,  # type: ignore[arg-type]
+        places,
+        RelaySettings(**options),  # type: ignore[arg-type]
+        UpstreamStatistics(),
+    )
     rig = Rig(cluster, broker, places, relays)
     try:
         await relays.start()
