@@ -13,7 +13,8 @@ STORE = "store"
 TOPICS = "topics"
 ENDPOINTS = "endpoints.json"
 RESERVE = "reserve"
-_OURS = {STORE, f"{STORE}.building", TOPICS, ENDPOINTS, RESERVE}
+UPSTREAM = "upstream"
+_OURS = {STORE, f"{STORE}.building", TOPICS, ENDPOINTS, RESERVE, UPSTREAM}
 _HARMLESS = {"lost+found"}
 
 
@@ -24,7 +25,8 @@ class DataFolder:
     address that it is bound to: `kafka` for the first of the Kafka wire, the others by their
     names. Tests and the demo read it to learn ports that the system chose.
     A killed server leaves it behind; the next one removes it when it starts.
-    `reserve` reserves disk space: see `cli.serve.disk_reserve`.
+    `reserve` reserves disk space: see `cli.serve.disk_reserve`. `upstream` has the id of the
+    cluster that the server stands in front of.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,6 +35,7 @@ class DataFolder:
         self.topics = path / TOPICS
         self.endpoints = path / ENDPOINTS
         self.reserve = path / RESERVE
+        self.upstream = path / UPSTREAM
 
     def prepare(self, *, is_filled: bool = False) -> None:
         """Create the folder if it is missing. Raises ``CommandError`` if it cannot be used.

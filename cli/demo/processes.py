@@ -48,6 +48,17 @@ class Process:
             )
         self._reader = asyncio.create_task(self._read(on_line), name=f"demo-{self.name}")
 
+    async def wait(self, timeout_s: float) -> int:
+        """Wait until it ends by itself, then SIGKILL; return the exit code."""
+        assert self._process is not None
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        return await self._finish()
+
     async def kill(self) -> float:
         """Send SIGKILL, and read the rest of its output; return when the process was gone."""
         assert self._process is not None
@@ -61,13 +72,7 @@ class Process:
         assert self._process is not None
         with suppress(ProcessLookupError):
             self._process.terminate()
-        try:
-            async with asyncio.timeout(_STOP_TIMEOUT_S):
-                await self._process.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-        return await self._finish()
+        return await self.wait(_STOP_TIMEOUT_S)
 
     def tail(self) -> str:
         """The last lines of its standard error."""

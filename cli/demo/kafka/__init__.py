@@ -1,0 +1,1 @@
+"""A Kafka broker of the Maven artefacts, for demos and tests."""

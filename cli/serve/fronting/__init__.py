@@ -1,0 +1,1 @@
+"""The server in front of a cluster: its parts, made from the settings and put together."""

@@ -1,0 +1,1 @@
+"""What the Kafka wire sees of the cluster behind."""
