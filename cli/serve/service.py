@@ -154,6 +154,7 @@ class Service:
             await self._runtime.loaded()
         except StoreError as error:
             raise CommandError(str(error)) from error
+        await self._plane.finish_start()
         self._garbage.settle()
         if self._grpc is not None and not self._is_draining:
             await self._grpc.set_serving(True)
@@ -238,6 +239,7 @@ class Service:
             quotas=self._quotas,
             backlog=self._backlog,
             audit=self._audit,
+            front=served.front,
         )
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()
@@ -253,6 +255,7 @@ class Service:
             sessions_per_ip=self._gateway_settings.compute_address_limits(),
             tls=self._doors.grpc.tls,
             authenticate=self._doors.grpc.authenticate,
+            upstream=served.upstream,
         )
         self._http = HttpServer(
             self.is_ready,
@@ -345,6 +348,7 @@ class Service:
             throttled_s=self._quotas.throttled_s,
             certificates_not_after=self._doors.certificates.compute_not_after(),
             is_ready=self.is_ready(),
+            upstream=self._plane.compute_figures(),
         )
 
         def render() -> tuple[str, bytes]:

@@ -31,7 +31,7 @@ class Release:
         return self.name
 
 
-_LOG4J_1: Final = f"-Dlog4j.configuration=file:{Path(__file__).with_name('log4j.properties')}"
+LOG4J_1: Final = f"-Dlog4j.configuration=file:{Path(__file__).with_name('log4j.properties')}"
 _LOG4J_2: Final = f"-Dlog4j2.configurationFile={LOG_CONFIG}"
 
 KAFKA_4_3_CLASSIC: Final = Release(
@@ -43,11 +43,11 @@ KAFKA_4_3_CLASSIC: Final = Release(
 """Has no KIP-848, as several managed services."""
 KAFKA_4_3_0: Final = Release("4.3.0", BROKER, _LOG4J_2)
 """Has KIP-848."""
-KAFKA_3_9_1: Final = Release("3.9.1", KAFKA_3_9, _LOG4J_1)
+KAFKA_3_9_1: Final = Release("3.9.1", KAFKA_3_9, LOG4J_1)
 KAFKA_2_8_2: Final = Release(
     "2.8.2",
     KAFKA_2_8,
-    _LOG4J_1,
+    LOG4J_1,
     consumer_groups="kafka.admin.ConsumerGroupCommand",
     topics="kafka.admin.TopicCommand",
     has_zookeeper=True,

@@ -7,6 +7,7 @@ both sides know.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -71,6 +72,13 @@ class RawLink(Protocol):
 
     async def drain(self) -> None:
         """Wait while too much is unsent."""
+
+    def hand_over(self, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """Give the connection away: ``protocol`` is told of what comes, and the link is done with.
+
+        For those who pass bytes on as they come. Nothing has been sent or read before. The caller
+        has the transport; ``connection_made`` is not called.
+        """
 
     def close(self) -> None:
         """Close."""
