@@ -9,6 +9,7 @@ from typing import Any, Final
 from gateway.codec.client_frames import ClientRequest
 from model.errors import CoordinatorNotAvailable
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.sentinel.sentinel_sign import decode_sign
 from upstream.takeover.group_view import Stranger, ViewedMember
 
 _DESCRIBE_GROUPS: Final = 15
@@ -20,23 +21,26 @@ _DESCRIBED_AT_ONCE: Final = 100
 
 
 class GroupThere:
-    """A group of the cluster. ``members`` are without a sentinel."""
+    """A group of the cluster. ``members`` are without the sentinel of a Muster."""
 
-    __slots__ = ("exists", "members", "protocol_type")
+    __slots__ = ("exists", "members", "protocol_type", "sentinel", "sign")
 
     def __init__(self, row: Any) -> None:
-        self.exists = row.error_code == 0 and row.group_state != _DEAD
+        self.exists = row.group_state != _DEAD
         self.protocol_type = str(row.protocol_type)
-        viewed = (
+        viewed = [
             ViewedMember(
                 member.member_id,
                 getattr(member, "group_instance_id", None),
                 member.client_id,
                 member.client_host,
+                assignment=bytes(member.member_assignment),
             )
             for member in row.members
-        )
+        ]
         self.members = tuple(member for member in viewed if not member.is_sentinel)
+        self.sentinel = next((member for member in viewed if member.is_sentinel), None)
+        self.sign = None if self.sentinel is None else decode_sign(self.sentinel.assignment)
 
     def compute_strangers(self, known: Mapping[str, object]) -> tuple[Stranger, ...]:
         """The members that did not come through a relay."""

@@ -32,6 +32,7 @@ def member(member_id: str, instance_id: str | None = None) -> Any:
         group_instance_id=instance_id,
         client_id=f"client-{member_id}",
         client_host="/10.0.0.1",
+        member_assignment=b"",
     )
 
 
