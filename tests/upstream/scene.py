@@ -64,6 +64,7 @@ class Scene:
         cluster_settings: Mapping[str, Setting] | None = None,
         muster_settings: Mapping[str, object] | None = None,
         with_muster: bool = True,
+        server_module: str = "cli",
     ) -> None:
         self.folder = folder
         self.partitions = partitions
@@ -75,6 +76,7 @@ class Scene:
         self._cluster_settings = cluster_settings
         self._muster_settings = dict(muster_settings or {})
         self._with_muster = with_muster
+        self._server_module = server_module
         self._stack = ExitStack()
 
     # The processes, what they are started with, and what is left of them.
@@ -282,7 +284,9 @@ class Scene:
             "listen.kafka": f"127.0.0.1:{kafka}",
             **self._muster_settings,
         }
-        return MusterServer(self.folder / "data", settings=settings)
+        server = MusterServer(self.folder / "data", settings=settings)
+        server.module = self._server_module
+        return server
 
     def _kill_members(self) -> None:
         for member in self.members:
