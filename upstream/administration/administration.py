@@ -46,10 +46,10 @@ class GroupMoves(Protocol):
     def sentinel_of(self, group_id: GroupId) -> SentinelIdentity | None:
         """The sentinel of a group."""
 
-    async def take(self, group_id: GroupId, dry_run: bool) -> TakeoverReport:
+    async def take(self, group_id: GroupId, *, dry_run: bool) -> TakeoverReport:
         """Take a group, or only look at it; returns when it is here, or the take is given up."""
 
-    async def release(self, group_id: GroupId, dry_run: bool) -> TakeoverReport:
+    async def release(self, group_id: GroupId, *, dry_run: bool) -> TakeoverReport:
         """Give a group back, or only look at it; returns when it is back, or that is given up."""
 
 
@@ -192,7 +192,7 @@ class Administration:
         before = self._places().get(group_id, _NO_GROUP).place
         if before is Place.UPSTREAM:
             await self._check_exists(group_id)
-        report = await self._moves.take(group_id, dry_run)
+        report = await self._moves.take(group_id, dry_run=dry_run)
         return await self._finish(before, report, Place.MUSTER, dry_run)
 
     async def _check_exists(self, group_id: GroupId) -> None:
@@ -208,7 +208,7 @@ class Administration:
             await self._check_exists(group_id)
             (group,) = await self.describe_groups([group_id])
             return GroupMove(before, group)
-        report = await self._moves.release(group_id, dry_run)
+        report = await self._moves.release(group_id, dry_run=dry_run)
         return await self._finish(before, report, Place.UPSTREAM, dry_run)
 
     async def _finish(
