@@ -10,7 +10,7 @@ from gateway.codec.client_frames import ClientRequest
 from model.errors import CoordinatorNotAvailable
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.sentinel.sentinel_sign import decode_sign
-from upstream.takeover.group_view import Stranger, ViewedMember
+from upstream.takeover.machine.group_view import Stranger, ViewedMember
 
 _DESCRIBE_GROUPS: Final = 15
 _LIST_GROUPS: Final = 16
