@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from gateway.apis.fronted.passed_apis import PASSED, PASSED_APIS
 from model.errors import ErrorCode, NotCoordinator
+from model.quotas import QuotaEntity
+from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.fake_coordinator import VirtualClock
 from tests.support.gateway.scripted_front import OWN_ID, Passed, ScriptedFront, make_response
 from tests.support.gateway.wire_rig import Rig, run_rig, with_settings
@@ -187,6 +190,32 @@ async def test_a_passed_login_is_the_link_and_a_new_one_takes_its_place() -> Non
         await connection.ask(METADATA, 9)
         assert [link.is_closed for link in front.links] == [True, False]
     await until(lambda: front.links[1].is_closed)
+
+
+async def test_over_a_quota_the_response_of_the_cluster_says_for_how_long() -> None:
+    quotas = ClientQuotas()
+    quotas.index.put(QuotaEntity("ANONYMOUS"), {"request_rate": 1.0})
+    front = ScriptedFront(describe)
+    async with run_rig(front=front, quotas=quotas) as rig, await rig.connect() as connection:
+        for _ in range(10):
+            assert (await connection.ask(METADATA, 9)).throttle_time == 0
+        assert (await connection.ask(METADATA, 9)).throttle_time > 0
+
+
+async def test_a_server_that_stops_waits_for_what_the_cluster_has_not_answered() -> None:
+    front = ScriptedFront()
+    async with run_rig(front=front) as rig, await rig.connect() as connection:
+        sent = connection.send(METADATA, 9)
+        await until(lambda: front.asked)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(rig.server.drain(30))
+            assert rig.server._shared is not None
+            served: Any
+            (served,) = rig.server._shared.connections
+            await until(lambda: served._is_draining)
+            front.links[0].put(make_response(front.asked[0], {"brokers": [BROKER]}))
+        assert (await connection.read(METADATA, 9))[0] == sent
+        assert await connection.is_closed()
 
 
 async def test_requests_of_the_cluster_count_against_what_may_be_queued() -> None:
