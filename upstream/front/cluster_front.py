@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from gateway.fronting.front import LinkUnavailable, PassedClient, PassedLink
+from model.ids import GroupId
 from model.places import Place
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.sentinel.sentinel_sign import SentinelSign
 
 NODE_ID_BASE: Final = 1 << 30
 """Muster's node is that many above its own ``node.id``, so that it is no broker's."""
@@ -22,11 +24,11 @@ class Places(Protocol):
     def matches(self, group_id: str) -> bool:
         """Whether the group is one of those that are to be taken."""
 
-    def ask_to_take(self, group_id: str, cause: str) -> None:
+    def ask_to_take(self, group_id: GroupId, cause: str) -> None:
         """Have the group taken over soon."""
 
-    def other_muster_of(self, group_id: str) -> tuple[str, int] | None:
-        """Host and port of another Muster that has the group."""
+    def other_muster_of(self, group_id: str) -> SentinelSign | None:
+        """Another Muster that has the group, and lives."""
 
 
 class ClusterFront:
@@ -74,12 +76,12 @@ class ClusterFront:
         return self._places.matches(group_id)
 
     def ask_to_take(self, group_id: str, cause: str) -> None:
-        self._places.ask_to_take(group_id, cause)
+        self._places.ask_to_take(GroupId(group_id), cause)
 
     def other_muster_of(self, group_id: str) -> tuple[int, str, int] | None:
         found = self._places.other_muster_of(group_id)
         # Its node id is not known here, and no client keeps one from FindCoordinator.
-        return None if found is None else (self._node_id + 1, *found)
+        return None if found is None else (self._node_id + 1, found.host, found.port)
 
     async def open(self, connection: PassedClient) -> PassedLink:
         passed = connection.passed
