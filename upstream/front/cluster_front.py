@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from gateway.apis.api_registry import APIS
 from gateway.fronting.front import LinkUnavailable, PassedClient, PassedLink
 from model.places import Place
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.statistics import UpstreamStatistics
 
+_NAMES: Final = {api.key: api.name for api in APIS}
 NODE_ID_BASE: Final = 1 << 30
 """Muster's node is that many above its own ``node.id``, so that it is no broker's."""
 
@@ -40,6 +43,7 @@ class ClusterFront:
         node_id: int,
         address_of: Callable[[int], tuple[str, int] | None],
         passes_anonymous: bool,
+        statistics: UpstreamStatistics | None = None,
     ) -> None:
         """``address_of`` is that of a broker's relay.
 
@@ -51,6 +55,7 @@ class ClusterFront:
         self._node_id = NODE_ID_BASE + node_id
         self._address_of = address_of
         self._passes_anonymous = passes_anonymous
+        self._statistics = statistics or UpstreamStatistics()
 
     @property
     def node_id(self) -> int:
@@ -80,6 +85,10 @@ class ClusterFront:
         found = self._places.other_muster_of(group_id)
         # Its node id is not known here, and no client keeps one from FindCoordinator.
         return None if found is None else (self._node_id + 1, *found)
+
+    def note_passed_on(self, key: int) -> None:
+        # Only APIs that all brokers serve are passed on: there are few keys.
+        self._statistics.requests_passed_on[_NAMES.get(key, f"api {key}")] += 1
 
     async def open(self, connection: PassedClient) -> PassedLink:
         passed = connection.passed
