@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from cli.asking import ask, raise_failures
 from cli.errors import CommandError, ExitCode
@@ -13,24 +14,26 @@ from cli.settings.config_providers import ProviderError, read_client_properties_
 from cli.settings.setting import parse_address
 from cli.upstream.upstream_listings import REPORT_COLUMNS, compute_failures, compute_reports
 from coordinator.service.wire.error_statuses import encode_error
-from model.errors import CoordinatorNotAvailable, ErrorCode
-from model.places import Place
+from model.errors import ErrorCode
 from muster.v1 import upstream_pb2
 from security.client.client_security import (
     ClientSecurity,
     ClientSecurityFault,
     compute_client_security,
 )
-from upstream.administration.release_alone import AloneReleases
+from upstream.cluster.cluster import ClusterUnreachable
 from upstream.cluster.cluster_client import ClusterClient
 from upstream.cluster.cluster_settings import ClusterSettings
 from upstream.cluster.start_checks import UpstreamFault
-from upstream.takeover.takeover_reports import TakeoverReport
+from upstream.takeover.release_alone import AloneRelease
+from upstream.takeover.release_alone import release_alone as release_from_cluster
 
 _EFFECT = (
     "Muster's place in these groups will be removed: stock clients can join them again. Only do "
     "this if no Muster runs that has them."
 )
+
+_LISTEN_TIMEOUT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +65,36 @@ async def _release(asked: Asked, settings: ClusterSettings) -> list[upstream_pb2
     except UpstreamFault as fault:
         raise CommandError(str(fault), ExitCode.UNREACHABLE) from fault
     try:
-        releases = AloneReleases(cluster)
-        names = asked.names or await releases.find_all()
-        reports = await _release_each(releases, names, dry_run=True)
+        found = await release_from_cluster(cluster, asked.names or None, dry_run=True)
+        found = [await _check_gone(each) for each in found]
         if asked.dry_run:
-            return reports
+            return [encode_release(each, is_done=False) for each in found]
         if not asked.yes:
-            _ask(reports)
-        return await _release_each(releases, names, dry_run=False)
-    except CoordinatorNotAvailable as error:
-        raise CommandError(error.message, ExitCode.UNREACHABLE) from error
+            _ask([encode_release(each, is_done=False) for each in found])
+        left = [each.group_id for each in found if each.is_released]
+        done = await release_from_cluster(cluster, left, dry_run=False)
+        refused = [each for each in found if not each.is_released]
+        return [encode_release(each, is_done=True) for each in (*done, *refused)]
+    except ClusterUnreachable as error:
+        said = f"the cluster did not answer: {error}"
+        raise CommandError(said, ExitCode.UNREACHABLE) from error
     finally:
         await cluster.stop()
 
 
-async def _release_each(
-    releases: AloneReleases, names: Sequence[str], *, dry_run: bool
-) -> list[upstream_pb2.GroupReport]:
-    return [encode_report(await releases.release(name, dry_run=dry_run)) for name in names]
+async def _check_gone(found: AloneRelease) -> AloneRelease:
+    """Refuse a group whose Muster accepts connections: it would take the group again."""
+    sign = found.sign
+    if sign is None or not found.is_released:
+        return found
+    try:
+        async with asyncio.timeout(_LISTEN_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(sign.host, sign.port)
+    except (OSError, TimeoutError, UnicodeError):
+        return found
+    writer.close()
+    said = f"Muster at {sign.host}:{sign.port} has the group and is running: release it there"
+    return replace(found, is_released=False, error=said)
 
 
 def _ask(reports: Sequence[upstream_pb2.GroupReport]) -> None:
@@ -90,18 +105,16 @@ def _ask(reports: Sequence[upstream_pb2.GroupReport]) -> None:
         ask(REPORT_COLUMNS, compute_reports("", reports).rows, _EFFECT)
 
 
-def encode_report(report: TakeoverReport) -> upstream_pb2.GroupReport:
+def encode_release(found: AloneRelease, *, is_done: bool) -> upstream_pb2.GroupReport:
     """A report as a server would give it."""
-    is_back = report.place is Place.UPSTREAM
-    place = upstream_pb2.GROUP_PLACE_UPSTREAM if is_back else upstream_pb2.GROUP_PLACE_MUSTER
-    group = upstream_pb2.UpstreamGroup(
-        group_id=report.group_id, place=place, step=report.step, cause=report.cause
-    )
-    found = upstream_pb2.GroupReport(group=group)
-    if report.error:
-        code = ErrorCode.GROUP_ID_NOT_FOUND if is_back else ErrorCode.POLICY_VIOLATION
-        found.error.CopyFrom(encode_error(code, report.error))
-    return found
+    is_upstream = found.sign is None if not found.is_released else is_done
+    place = upstream_pb2.GROUP_PLACE_UPSTREAM if is_upstream else upstream_pb2.GROUP_PLACE_MUSTER
+    group = upstream_pb2.UpstreamGroup(group_id=found.group_id, place=place)
+    report = upstream_pb2.GroupReport(group=group)
+    if found.error:
+        code = ErrorCode.GROUP_ID_NOT_FOUND if found.sign is None else ErrorCode.POLICY_VIOLATION
+        report.error.CopyFrom(encode_error(code, found.error))
+    return report
 
 
 def compute_settings(

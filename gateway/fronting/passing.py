@@ -20,6 +20,7 @@ logger = logging.getLogger("muster.gateway")
 
 TIMEOUT_S: Final = 120.0
 """Longer than requests that wait in a broker do, by their own timeouts."""
+_KEY: Final = slice(4, 6)
 _CORRELATION: Final = slice(8, 12)
 _ANSWERED: Final = slice(4, 8)
 
@@ -43,6 +44,7 @@ class Passing:
 
     def ask(self, frame: bytes, on_answer: OnAnswer, timeout_s: float = TIMEOUT_S) -> None:
         """Pass a request on; ``on_answer`` is called once, unless the client goes first."""
+        self._front.note_passed_on(int.from_bytes(frame[_KEY], "big"))
         self._send(frame)
         self._awaited.append((frame[_CORRELATION], on_answer, self._clock.time() + timeout_s))
         if self._timer is None:

@@ -31,6 +31,7 @@ from upstream.administration.groups_there import GroupsThere, GroupThere
 from upstream.administration.release_table import compute_release
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.fronted.hooks import SentinelIdentity
+from upstream.takeover.machine.group_view import compute_strangers
 from upstream.takeover.takeover_reports import TakeoverReport
 
 _API_VERSIONS: Final = 18
@@ -172,7 +173,8 @@ class Administration:
         strangers = () if report is None else report.strangers
         if there is not None and found.place in (Place.UPSTREAM, Place.TAKING):
             # Who is there now says more than who was there at the last attempt.
-            strangers = there.compute_strangers(self._relays.members_of(group_id))
+            known = self._relays.members_of(group_id).keys()
+            strangers = compute_strangers(there.members, known)
         return UpstreamGroup(
             group_id=group_id,
             place=found.place,
@@ -221,8 +223,7 @@ class Administration:
 def compute_error(report: TakeoverReport, wanted: Place, *, dry_run: bool) -> GroupError | None:
     """Why a group is not where it was to be moved, or with a dry run would not be."""
     if report.strangers:
-        said = report.error or "members reach the cluster without Muster"
-        return NonEmptyGroup(f"{said}: {len(report.strangers)} in the way")
+        return NonEmptyGroup(report.error or "members reach the cluster directly")
     if report.error:
         return PolicyViolation(report.error)
     if not dry_run and report.place is not wanted:

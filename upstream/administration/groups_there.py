@@ -9,8 +9,7 @@ from typing import Any, Final
 from gateway.codec.client_frames import ClientRequest
 from model.errors import CoordinatorNotAvailable
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
-from upstream.sentinel.sentinel_sign import decode_sign
-from upstream.takeover.machine.group_view import Stranger, ViewedMember
+from upstream.takeover.machine.group_view import ViewedMember
 
 _DESCRIBE_GROUPS: Final = 15
 _LIST_GROUPS: Final = 16
@@ -23,32 +22,21 @@ _DESCRIBED_AT_ONCE: Final = 100
 class GroupThere:
     """A group of the cluster. ``members`` are without the sentinel of a Muster."""
 
-    __slots__ = ("exists", "members", "protocol_type", "sentinel", "sign")
+    __slots__ = ("exists", "members", "protocol_type")
 
     def __init__(self, row: Any) -> None:
         self.exists = row.group_state != _DEAD
         self.protocol_type = str(row.protocol_type)
-        viewed = [
+        viewed = (
             ViewedMember(
                 member.member_id,
                 getattr(member, "group_instance_id", None),
                 member.client_id,
                 member.client_host,
-                assignment=bytes(member.member_assignment),
             )
             for member in row.members
-        ]
-        self.members = tuple(member for member in viewed if not member.is_sentinel)
-        self.sentinel = next((member for member in viewed if member.is_sentinel), None)
-        self.sign = None if self.sentinel is None else decode_sign(self.sentinel.assignment)
-
-    def compute_strangers(self, known: Mapping[str, object]) -> tuple[Stranger, ...]:
-        """The members that did not come through a relay."""
-        return tuple(
-            Stranger(member.member_id, member.client_id, member.host)
-            for member in self.members
-            if member.member_id not in known
         )
+        self.members = tuple(member for member in viewed if not member.is_sentinel)
 
 
 class GroupsThere:

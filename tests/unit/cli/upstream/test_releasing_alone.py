@@ -97,7 +97,8 @@ async def test_the_sentinel_is_removed_by_its_ids(groups: Groups) -> None:
     assert (done.exit_code, done.out.splitlines()[1:]) == (0, ["here,upstream,0,0,,ok"])
     assert groups.left == [("here", "s-1", "muster")]
     again = await groups.run("here", "--yes")
-    assert (again.exit_code, len(groups.left)) == (0, 1)
+    assert (again.exit_code, len(groups.left)) == (ExitCode.NOT_FOUND, 1)
+    assert again.error == "here: GROUP_ID_NOT_FOUND: no Muster has it"
 
 
 async def test_all_are_those_with_a_sentinel(groups: Groups) -> None:
@@ -130,10 +131,10 @@ async def test_a_refusal_of_the_cluster_is_named(groups: Groups) -> None:
     groups.refusal = 30
     refused = await groups.run("here", "--yes")
     assert refused.exit_code == ExitCode.PRECONDITION
-    assert "the cluster refused it: GROUP_AUTHORIZATION_FAILED" in refused.error
+    assert "the cluster answered GROUP_AUTHORIZATION_FAILED" in refused.error
     missing = await groups.run("none", "--yes")
     assert missing.exit_code == ExitCode.NOT_FOUND
-    assert missing.error == "none: GROUP_ID_NOT_FOUND: the cluster has no such group"
+    assert missing.error == "none: GROUP_ID_NOT_FOUND: no Muster has it"
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,8 @@ async def test_every_passed_request_arrives_byte_for_byte_and_its_response_too()
                 assert response == make_response(front.asked[-1], {})[4:]
     assert len(front.links) == 1
     assert count > 100
+    assert len(front.passed_on) == count
+    assert set(front.passed_on) == {asked.key for asked in front.asked}
 
 
 @pytest.mark.parametrize("version", range(3, 14))

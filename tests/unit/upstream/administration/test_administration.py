@@ -32,7 +32,6 @@ def member(member_id: str, instance_id: str | None = None) -> Any:
         group_instance_id=instance_id,
         client_id=f"client-{member_id}",
         client_host="/10.0.0.1",
-        member_assignment=b"",
     )
 
 
@@ -128,12 +127,12 @@ class FakeMoves:
     def sentinel_of(self, group_id: GroupId) -> SentinelIdentity | None:
         return SentinelIdentity(MemberId("s-1"), InstanceId("muster"), 9)
 
-    async def take(self, group_id: GroupId, dry_run: bool) -> TakeoverReport:
+    async def take(self, group_id: GroupId, *, dry_run: bool) -> TakeoverReport:
         self.asked.append(("take", group_id, dry_run))
         assert self.report is not None
         return self.report
 
-    async def release(self, group_id: GroupId, dry_run: bool) -> TakeoverReport:
+    async def release(self, group_id: GroupId, *, dry_run: bool) -> TakeoverReport:
         self.asked.append(("release", group_id, dry_run))
         assert self.report is not None
         return self.report
