@@ -10,11 +10,13 @@ from tests.interop.classic_clients import Member
 from tests.interop.connect_workers import FILES, Lines, Workers
 from tests.interop.test_streams import GROUP, Totals, start_streams
 from tests.kafka.releases import KAFKA_4_3_CLASSIC
+from tests.upstream.cases import slow
 from tests.upstream.scene import Scene
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 
+@slow
 def test_a_streams_application_counts_while_it_is_taken_and_given_back(tmp_path: Path) -> None:
     with Scene(tmp_path, KAFKA_4_3_CLASSIC, per_s=0) as scene:
         scene.create_topic("totals", partitions=1)
@@ -37,6 +39,7 @@ def test_a_streams_application_counts_while_it_is_taken_and_given_back(tmp_path:
                 member.kill()
 
 
+@slow
 def test_connect_works_through_the_relays(tmp_path: Path) -> None:
     with Scene(tmp_path, KAFKA_4_3_CLASSIC, per_s=0) as scene:
         scene.create_topic("lines", partitions=2)

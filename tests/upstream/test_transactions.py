@@ -26,7 +26,7 @@ EVERY = [
     for jars in (BROKER, KAFKA_3_9, KAFKA_2_8)
 ]
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 class Copies:
