@@ -78,8 +78,6 @@ class FrontedCoordinator:
     ``for_grpc``: all that joins here can be served by nobody else.
     """
 
-    # More than 15 attributes: an interface that is passed on has its width.
-
     def __init__(
         self,
         runtime: Coordinator,
