@@ -109,7 +109,7 @@ def _look_at_member(
         return make_join_answer(request, ErrorCode.MEMBER_ID_REQUIRED, "")
     places.note_joined(body.group_id, body.member_id)
     if body.member_id:
-        seen = SeenMember(
+        seen = exchange.joining = SeenMember(
             request.client_id,
             body.session_timeout,
             getattr(body, "rebalance_timeout", body.session_timeout),
@@ -117,5 +117,5 @@ def _look_at_member(
             now,
             is_joining=True,
         )
-        exchange.is_new_member = relaying.members.note(body.group_id, body.member_id, seen)
+        exchange.is_new_member = relaying.members.note_join(body.group_id, body.member_id, seen)
     return None

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from gateway.rewriting.naming import CannotRewrite
-from upstream.cluster.cluster import ClusterUnreachable
+from upstream.cluster.cluster import ClusterUnreachable, RawLink
 from upstream.relay.brakes import Brake, Hold
 from upstream.relay.broker_side import BrokerSide
 from upstream.relay.frames.exchanges import Exchange, Exchanges
@@ -36,12 +37,14 @@ class RelayConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._client: asyncio.Transport | None = None
         self._broker: asyncio.Transport | None = None
+        self._link: RawLink | None = None
         self._client_brake = Brake()
         self._broker_brake = Brake()
         self._early = b""
         self._connecting: asyncio.Task[None] | None = None
         self._is_over = False
-        self._full_since_s: float | None = None
+        self._has_too_many = False
+        self._full_since_s: dict[Hold, float] = {}
         self._heard_s = self._loop.time()
         self._exchanges = Exchanges(self._send_to_client)
         self._requests = RequestFlow(
@@ -59,12 +62,12 @@ class RelayConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio: a client has connected; it is not read before the broker is."""
-        assert isinstance(transport, asyncio.Transport)
-        self._client = transport
-        transport.set_write_buffer_limits(high=self._relaying.settings.unsent_bytes_max)
-        keep_alive(transport)
+        # uvloop's transports are no subclasses of asyncio's.
+        client = self._client = cast(asyncio.Transport, transport)
+        client.set_write_buffer_limits(high=self._relaying.settings.unsent_bytes_max)
+        keep_alive(client)
         self._client_brake.hold(Hold.NOT_CONNECTED)
-        self._client_brake.fit(transport)
+        self._client_brake.fit(client)
         self._connecting = self._loop.create_task(self._connect())
 
     def data_received(self, data: bytes) -> None:
@@ -76,22 +79,17 @@ class RelayConnection(asyncio.Protocol):
             # What the loop had read before it was told not to.
             self._early += data
             return
-        try:
-            self._requests.splitter.feed(data)
-        except BadFrame:
-            self.close("bad-request")
-            return
-        self._look_at_unanswered()
+        self._take_requests(data)
 
     def pause_writing(self) -> None:
         """Asyncio: the client does not take what there is to send."""
-        self._note_full(True)
+        self._note_full(Hold.OWN_FULL, True)
         self._broker_brake.hold(Hold.OTHER_FULL)
         self._client_brake.hold(Hold.OWN_FULL)
 
     def resume_writing(self) -> None:
         """Asyncio: the client has taken it."""
-        self._note_full(False)
+        self._note_full(Hold.OWN_FULL, False)
         self._client_brake.release(Hold.OWN_FULL)
         self._broker_brake.release(Hold.OTHER_FULL)
 
@@ -105,14 +103,14 @@ class RelayConnection(asyncio.Protocol):
         relaying = self._relaying
         try:
             async with asyncio.timeout(relaying.settings.connect_timeout_ms / 1_000):
-                link = await relaying.cluster.open_raw(self._node_id)
+                link = self._link = await relaying.cluster.open_raw(self._node_id)
+            broker = link.hand_over(BrokerSide(self))
+            self._broker = broker
         except (ClusterUnreachable, TimeoutError):
-            self.close("no-broker")
             return
-        if self._is_over:
-            link.close()
-            return
-        self._broker = broker = link.hand_over(BrokerSide(self))
+        finally:
+            if self._broker is None:
+                self.close("no-broker")
         broker.set_write_buffer_limits(high=relaying.settings.unsent_bytes_max)
         keep_alive(broker)
         self._broker_brake.fit(broker)
@@ -135,7 +133,7 @@ class RelayConnection(asyncio.Protocol):
 
     def on_broker_full(self, is_full: bool) -> None:
         """Whether the broker does not take what there is to send."""
-        self._note_full(is_full)
+        self._note_full(Hold.OTHER_FULL, is_full)
         if is_full:
             self._client_brake.hold(Hold.OTHER_FULL)
         else:
@@ -156,10 +154,12 @@ class RelayConnection(asyncio.Protocol):
 
     def _send_to_client(self, data: bytes) -> None:
         if self._client is not None:
+            self._relaying.statistics.relayed_bytes["to_client"] += len(data)
             self._client.write(data)
 
     def _send_to_broker(self, data: bytes) -> None:
         if self._broker is not None:
+            self._relaying.statistics.relayed_bytes["to_cluster"] += len(data)
             self._broker.write(data)
 
     def _note_answered(self, exchange: Exchange) -> None:
@@ -175,11 +175,24 @@ class RelayConnection(asyncio.Protocol):
                 self._relaying.counts.answered += 1
         self._look_at_unanswered()
 
-    def _look_at_unanswered(self) -> None:
+    def _take_requests(self, data: bytes) -> None:
+        try:
+            self._requests.splitter.feed(data)
+        except BadFrame:
+            self.close("bad-request")
+            return
         if len(self._exchanges) >= self._relaying.settings.unanswered_max:
+            self._has_too_many = True
             self._client_brake.hold(Hold.TOO_MANY_UNANSWERED)
-        else:
-            self._client_brake.release(Hold.TOO_MANY_UNANSWERED)
+
+    def _look_at_unanswered(self) -> None:
+        """Go on with the client's requests when half of those that were too many are answered."""
+        most = self._relaying.settings.unanswered_max
+        if self._has_too_many and not self._is_over and len(self._exchanges) <= most // 2:
+            self._has_too_many = False
+            self._take_requests(b"")
+            if not self._has_too_many:
+                self._client_brake.release(Hold.TOO_MANY_UNANSWERED)
 
     # ---------------------------------------------------------------------------------- the end
 
@@ -189,9 +202,7 @@ class RelayConnection(asyncio.Protocol):
         late = self._exchanges.awaited
         if now - self._heard_s >= settings.idle_ms / 1_000:
             self.close("idle")
-        elif self._full_since_s is not None and (
-            now - self._full_since_s >= settings.stalled_ms / 1_000
-        ):
+        elif self._is_stalled(now - settings.stalled_ms / 1_000):
             self.close("stalled")
         elif (
             late is not None
@@ -202,6 +213,13 @@ class RelayConnection(asyncio.Protocol):
             # that was taken out of the group.
             self.close("no-late-answer")
 
+    def _is_stalled(self, since_s: float) -> bool:
+        """Whether nothing is taken since then, or nothing comes of a frame that is held."""
+        if any(full_s <= since_s for full_s in self._full_since_s.values()):
+            return True
+        held = self._requests.splitter.held_bytes + self._responses.splitter.held_bytes
+        return held > 0 and self._heard_s <= since_s
+
     def close(self, reason: str) -> None:
         """Close both sides at once."""
         if self._is_over:
@@ -211,8 +229,11 @@ class RelayConnection(asyncio.Protocol):
             self._client.abort()
         self._end()
 
-    def _note_full(self, is_full: bool) -> None:
-        self._full_since_s = self._loop.time() if is_full else None
+    def _note_full(self, side: Hold, is_full: bool) -> None:
+        if is_full:
+            self._full_since_s[side] = self._loop.time()
+        else:
+            self._full_since_s.pop(side, None)
 
     def _end(self) -> None:
         if self._is_over:
@@ -220,8 +241,8 @@ class RelayConnection(asyncio.Protocol):
         self._is_over = True
         if self._connecting is not None and self._connecting is not asyncio.current_task():
             self._connecting.cancel()
-        if self._broker is not None:
-            self._broker.abort()
+        if self._link is not None:
+            self._link.close()
         for exchange in self._exchanges.drop():
             self._note_answered(exchange)
         for flow in (self._requests, self._responses):

@@ -18,6 +18,7 @@ from upstream.relay.relay import Relay
 from upstream.relay.relay_places import RelayPlaces
 from upstream.relay.relay_settings import RelaySettings
 from upstream.relay.relaying import Relaying
+from upstream.statistics import UpstreamStatistics
 
 logger = logging.getLogger("muster.upstream")
 
@@ -36,11 +37,12 @@ class Relays:
         cluster: Cluster,
         places: RelayPlaces,
         settings: RelaySettings,
+        statistics: UpstreamStatistics,
         on_changed: Callable[[], None] = lambda: None,
     ) -> None:
         naming = Naming(self.address_of, settings.own, self._is_here)
         rewriting = Rewriting(naming, settings.added)
-        self._relaying = Relaying(cluster, places, settings, rewriting)
+        self._relaying = Relaying(cluster, places, settings, rewriting, statistics)
         self._on_changed = on_changed
         self._relays: dict[int, Relay] = {}
         self._brokers: dict[int, ClusterBroker] = {}

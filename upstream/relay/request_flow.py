@@ -49,8 +49,14 @@ class RequestFlow:
         self._clock = clock
         self._held_head = RequestHead(0, 0, 0, 0)
         self._may_be_token = False
+        unanswered_max = relaying.settings.unanswered_max
         self.splitter = Splitter(
-            self._decide, send, self._on_whole, relaying.hold, relaying.release
+            self._decide,
+            send,
+            self._on_whole,
+            relaying.hold_request,
+            relaying.release,
+            must_stop=lambda: len(exchanges) >= unanswered_max,
         )
 
     def _decide(self, data: bytes, pos: int, end: int, size: int) -> Fate:

@@ -53,6 +53,10 @@ class FakeBroker:
         except (OSError, EOFError, asyncio.IncompleteReadError):
             writer.close()
 
+    def has_received(self, frames: int) -> bool:
+        """Whether so many frames have come, or more."""
+        return len(self.received) >= frames
+
     async def stop(self) -> None:
         """Close everything."""
         if self._server is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gateway.rewriting.coordinators import Asked
 from upstream.relay.frames.group_frames import GroupFrame
+from upstream.relay.groups.seen_members import SeenMember
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +26,8 @@ class Exchange:
     group_id: str = ""
     member_id: str = ""
     client_id: str = ""
+    joining: SeenMember | None = None
+    """What a JoinGroup request says of its member."""
     is_new_member: bool = False
     left: tuple[str, ...] = ()
     """The members that a LeaveGroup request takes out."""

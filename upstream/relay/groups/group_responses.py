@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from gateway.codec.kio_schema import response_type
@@ -34,5 +35,8 @@ def note_response(
         return
     if code == ErrorCode.UNKNOWN_MEMBER_ID or (code and exchange.is_new_member):
         members.forget(group_id, member_id)
+    elif code == ErrorCode.NONE and exchange.joining is not None:
+        seen = replace(exchange.joining, last_heard_s=now, is_joining=False)
+        members.note(group_id, member_id, seen)
     elif code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
         members.hear(group_id, member_id, exchange.client_id, now)

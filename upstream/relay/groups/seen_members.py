@@ -48,19 +48,28 @@ class SeenMembers:
         self._forget_silent(group_id, now)
         return dict(self._groups.get(group_id, {}))
 
+    def note_join(self, group_id: str, member_id: str, member: SeenMember) -> bool:
+        """A member asks to join; whether it is new.
+
+        What it says of one that is known counts only when the cluster has taken it (``note``).
+        """
+        known = self._groups.get(group_id, {}).get(member_id)
+        if known is None:
+            return self.note(group_id, member_id, member)
+        heard_s = member.last_heard_s
+        self._groups[group_id][member_id] = replace(known, last_heard_s=heard_s, is_joining=True)
+        return False
+
     def note(self, group_id: str, member_id: str, member: SeenMember) -> bool:
-        """Note a sign of life; whether the member is new."""
-        members = self._groups.get(group_id)
-        is_new = members is None or member_id not in members
-        if is_new:
+        """Note a member; whether there was room."""
+        members = self._groups.get(group_id, {})
+        if member_id not in members:
             if self._count >= self._members_max:
                 return False
             self._count += 1
-            if members is None:
-                members = self._groups[group_id] = {}
-        assert members is not None
+            self._groups[group_id] = members
         members[member_id] = member
-        return is_new
+        return True
 
     def hear(self, group_id: str, member_id: str, client_id: str, now: float) -> None:
         """Note a sign of life of a member of which nothing else was said."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from gateway.apis.fronted.passed_apis import PASSED, PASSED_APIS
 from model.errors import ErrorCode, NotCoordinator
+from model.quotas import QuotaEntity
+from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.fake_coordinator import VirtualClock
 from tests.support.gateway.scripted_front import OWN_ID, Passed, ScriptedFront, make_response
 from tests.support.gateway.wire_rig import Rig, run_rig, with_settings
@@ -77,6 +80,8 @@ async def test_every_passed_request_arrives_byte_for_byte_and_its_response_too()
                 assert response == make_response(front.asked[-1], {})[4:]
     assert len(front.links) == 1
     assert count > 100
+    assert len(front.passed_on) == count
+    assert set(front.passed_on) == {asked.key for asked in front.asked}
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -189,6 +194,32 @@ async def test_a_passed_login_is_the_link_and_a_new_one_takes_its_place() -> Non
     await until(lambda: front.links[1].is_closed)
 
 
+async def test_over_a_quota_the_response_of_the_cluster_says_for_how_long() -> None:
+    quotas = ClientQuotas()
+    quotas.index.put(QuotaEntity("ANONYMOUS"), {"request_rate": 1.0})
+    front = ScriptedFront(describe)
+    async with run_rig(front=front, quotas=quotas) as rig, await rig.connect() as connection:
+        for _ in range(10):
+            assert (await connection.ask(METADATA, 9)).throttle_time == 0
+        assert (await connection.ask(METADATA, 9)).throttle_time > 0
+
+
+async def test_a_server_that_stops_waits_for_what_the_cluster_has_not_answered() -> None:
+    front = ScriptedFront()
+    async with run_rig(front=front) as rig, await rig.connect() as connection:
+        sent = connection.send(METADATA, 9)
+        await until(lambda: front.asked)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(rig.server.drain(30))
+            assert rig.server._shared is not None
+            served: Any
+            (served,) = rig.server._shared.connections
+            await until(lambda: served._is_draining)
+            front.links[0].put(make_response(front.asked[0], {"brokers": [BROKER]}))
+        assert (await connection.read(METADATA, 9))[0] == sent
+        assert await connection.is_closed()
+
+
 async def test_requests_of_the_cluster_count_against_what_may_be_queued() -> None:
     front = ScriptedFront()
     settings = with_settings(queued_max_request_bytes=50_000)
@@ -237,19 +268,25 @@ class Elsewhere:
         reply(NotCoordinator("The group is elsewhere."))
 
 
-GROUP_REQUESTS: dict[int, tuple[range, dict[str, Any]]] = {
-    8: (range(2, 10), {"group_id": "g", "topics": [{"name": "t", "partitions": [{}]}]}),
-    9: (range(2, 8), {"group_id": "g", "topics": None}),
-    11: (range(10), {"group_id": "g", "protocol_type": "consumer", "protocols": [{"name": "r"}]}),
-    12: (range(5), {"group_id": "g", "member_id": "m", "generation_id": 1}),
-    13: (range(3), {"group_id": "g", "member_id": "m"}),
-    14: (range(6), {"group_id": "g", "member_id": "m", "generation_id": 1}),
-    15: (range(7), {"groups": ["g"]}),
-    42: (range(3), {"groups_names": ["g"]}),
-    47: (range(1), {"group_id": "g", "topics": []}),
-    68: (range(2), {"group_id": "g", "member_id": "m", "member_epoch": 1}),
-    69: (range(2), {"group_ids": ["g"]}),
-}
+MEMBER = {"group_id": "g", "member_id": "m", "generation_id": 1}
+COMMIT = {"topics": [{"name": "t", "partitions": [{}]}]}
+GROUP_REQUESTS: tuple[tuple[int, range, dict[str, Any]], ...] = (
+    (8, range(2, 10), {"group_id": "g", **COMMIT}),
+    (9, range(2, 8), {"group_id": "g", "topics": None}),
+    (9, range(8, 10), {"groups": [{"group_id": "g", "topics": None}]}),
+    (11, range(10), {"group_id": "g", "protocol_type": "c", "protocols": [{"name": "r"}]}),
+    (12, range(5), MEMBER),
+    (13, range(3), {"group_id": "g", "member_id": "m"}),
+    (13, range(3, 6), {"group_id": "g", "members": [{"member_id": "m"}]}),
+    (14, range(5), MEMBER),
+    (14, range(5, 6), {**MEMBER, "protocol_type": "consumer", "protocol_name": "r"}),
+    (15, range(7), {"groups": ["g"]}),
+    (28, range(6), {"group_id": "g", "transactional_id": "x", "producer_id": 1, **COMMIT}),
+    (42, range(3), {"groups_names": ["g"]}),
+    (47, range(1), {"group_id": "g", "topics": []}),
+    (68, range(2), {"group_id": "g", "member_id": "m", "member_epoch": 1}),
+    (69, range(2), {"group_ids": ["g"]}),
+)
 
 
 def find_codes(entity: Any) -> set[int]:
@@ -265,9 +302,10 @@ def find_codes(entity: Any) -> set[int]:
     return codes
 
 
-@pytest.mark.parametrize("key", GROUP_REQUESTS)
-async def test_group_requests_hear_that_the_group_is_elsewhere(key: int) -> None:
-    versions, fields = GROUP_REQUESTS[key]
+@pytest.mark.parametrize(("key", "versions", "fields"), GROUP_REQUESTS)
+async def test_group_requests_hear_that_the_group_is_elsewhere(
+    key: int, versions: range, fields: dict[str, Any]
+) -> None:
     front = ScriptedFront()
     async with run_rig(front=front) as rig:
         await rig.create_topic("t", 1)
@@ -276,8 +314,6 @@ async def test_group_requests_hear_that_the_group_is_elsewhere(key: int) -> None
         port = await rig.server.start("127.0.0.1", 0)
         async with await Connection.open(f"127.0.0.1:{port}") as connection:
             for version in versions:
-                if (key, version) == (14, 5):
-                    fields = {**fields, "protocol_type": "consumer", "protocol_name": "r"}
                 response = await connection.ask(key, version, **fields)
                 assert ErrorCode.NOT_COORDINATOR in find_codes(response), version
     assert front.asked == []

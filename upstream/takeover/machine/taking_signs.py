@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from model.errors import ErrorCode
 from model.places import Place
-from upstream.takeover.group_view import GroupView
-from upstream.takeover.move import Move, MoveRules
-from upstream.takeover.takeover_events import (
+from upstream.takeover.machine.group_view import GroupView
+from upstream.takeover.machine.move import Move, MoveRules
+from upstream.takeover.machine.takeover_events import (
     Ask,
     Asked,
     Described,
@@ -20,7 +20,7 @@ from upstream.takeover.takeover_events import (
     Unanswered,
     Written,
 )
-from upstream.takeover.takeover_steps import Sign
+from upstream.takeover.machine.takeover_steps import Sign
 
 _HOPELESS_CODES = frozenset(
     {

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from model.errors import ErrorCode
-from upstream.takeover.group_view import GroupView
+from upstream.takeover.machine.group_view import GroupView
 
 
 class Ask(Enum):
@@ -109,9 +109,18 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class SeatLost:
-    """The cluster answered a request of the sentinel with this error."""
+    """The cluster answered a request of the sentinel with this error.
+
+    REQUEST_TIMED_OUT: it did not answer, and must not do late what it was asked. So the sentinel
+    joins again, as a new member, and what it sent before is fenced.
+    """
 
     code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissed:
+    """The group is to be deleted in the cluster, which needs the sentinel out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,7 @@ Event: TypeAlias = (
     | Refused
     | Heard
     | SeatLost
+    | Dismissed
     | TopicsChanged
     | StillHere
     | TimePassed

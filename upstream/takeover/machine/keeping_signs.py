@@ -6,11 +6,12 @@ from typing import assert_never
 
 from model.errors import ErrorCode
 from model.places import Place
-from upstream.takeover.group_view import GroupView
-from upstream.takeover.move import Move, MoveRules
-from upstream.takeover.takeover_events import (
+from upstream.takeover.machine.group_view import GroupView
+from upstream.takeover.machine.move import Move, MoveRules
+from upstream.takeover.machine.takeover_events import (
     Ask,
     Described,
+    Dismissed,
     Event,
     JoinAnswered,
     LeaveAnswered,
@@ -24,7 +25,7 @@ from upstream.takeover.takeover_events import (
     Unanswered,
     Written,
 )
-from upstream.takeover.takeover_steps import Sign
+from upstream.takeover.machine.takeover_steps import Sign
 
 _GONE_CODES = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 
@@ -35,8 +36,10 @@ def read_here(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Sign |
             return Sign.RELEASED
         case TopicsChanged():
             return Sign.TOPICS_CHANGED
+        case Dismissed():
+            return Sign.DISMISSED
         case SeatLost(code=ErrorCode.FENCED_INSTANCE_ID):
-            return Sign.FENCED
+            return Sign.DOUBTED
         case SeatLost():
             return Sign.SEAT_LOST
         case _:
@@ -53,7 +56,7 @@ def read_checking(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Si
         return Sign.ONCE_MORE
     match move.place:
         case Place.MUSTER:
-            return _check_muster(event.view, rules.uuid)
+            return _check_muster(move, event.view, rules.uuid)
         case Place.TAKING:
             return _check_taking(event.view, rules.uuid)
         case Place.RETURNING:
@@ -64,10 +67,18 @@ def read_checking(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Si
             assert_never(never)
 
 
-def _check_muster(view: GroupView, uuid: str) -> Sign:
-    """Only an empty group, or one that has nobody but our sentinel, is joined again."""
+def _check_muster(move: Move, view: GroupView, uuid: str) -> Sign:
+    """Only an empty group, or one that has nobody but our sentinel, is joined again.
+
+    The sign alone does not tell: another Muster that has just joined still has ours.
+    """
+    sentinel = view.sentinel
     if _is_foreign(view, uuid):
         return Sign.FENCED
+    if move.seat is not None and sentinel is not None:
+        if sentinel.member_id != move.seat.member_id:
+            return Sign.FENCED
+        return Sign.LEFT if view.others else Sign.STILL_OURS
     if view.others or view.has_consumer_members or not view.is_of_consumers:
         return Sign.LEFT
     return Sign.STILL_OURS

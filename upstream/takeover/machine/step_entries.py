@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from model.places import Place
-from upstream.takeover.move import Move, MoveRules
-from upstream.takeover.takeover_actions import (
+from upstream.takeover.machine.move import Move, MoveRules
+from upstream.takeover.machine.takeover_actions import (
     Action,
     Admit,
     Adopt,
@@ -27,7 +27,7 @@ from upstream.takeover.takeover_actions import (
     TakeSeat,
     TurnAway,
 )
-from upstream.takeover.takeover_steps import Step
+from upstream.takeover.machine.takeover_steps import Step
 
 
 @dataclass(frozen=True, slots=True)

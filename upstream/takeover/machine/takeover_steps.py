@@ -49,7 +49,9 @@ class Sign(Enum):
     SEATED = "the sentinel's SyncGroup was handled; the group is Muster's"
     WRITTEN = "the log has it"
     SEAT_LOST = "the cluster does not know the sentinel any more"
+    DOUBTED = "the seat is another one's: a Muster's, or our own next one"
     FENCED = "another Muster has the seat of a group that is here"
+    DISMISSED = "the sentinel is in the way of a deletion"
     TOPICS_CHANGED = "the sentinel's assignment does not show all partitions any more"
     ONCE_MORE = "the same once more"
     AGAIN = "something failed that may go well the next time"
@@ -109,7 +111,8 @@ STEPS: Final[dict[tuple[Step, Sign], Step]] = {
     (Step.HERE, Sign.RELEASED): Step.OPENING,
     (Step.HERE, Sign.SEAT_LOST): Step.ALONE,
     (Step.HERE, Sign.TOPICS_CHANGED): Step.ALONE,
-    (Step.HERE, Sign.FENCED): Step.GIVING_UP,
+    (Step.HERE, Sign.DISMISSED): Step.LEAVING,
+    (Step.HERE, Sign.DOUBTED): Step.CHECKING,
     (Step.CHECKING, Sign.STILL_OURS): Step.ALONE,
     (Step.CHECKING, Sign.HALF_TAKEN): Step.ALONE,
     (Step.CHECKING, Sign.HALF_TAKEN_BESIDE): Step.BACKING_OUT,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from model.places import Place
-from upstream.takeover.group_view import STOCK_PROTOCOLS, GroupView, Stranger, ViewedMember
-from upstream.takeover.takeover_actions import Seat
-from upstream.takeover.takeover_events import MemberTimes
-from upstream.takeover.takeover_steps import Step
+from upstream.sentinel.sentinel_seat import Seat
+from upstream.takeover.machine.group_view import STOCK_PROTOCOLS, GroupView, Stranger, ViewedMember
+from upstream.takeover.machine.takeover_events import MemberTimes
+from upstream.takeover.machine.takeover_steps import Step
 
 NEVER_MS: Final = 1 << 62
 _UNKNOWN: Final = MemberTimes()

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from model.errors import ErrorCode
-from muster.assignors.embedded import (
-    PROTOCOL_TYPE,
-    MalformedProtocolError,
-    decode_subscribed_topics,
-)
+from muster.assignors.embedded import PROTOCOL_TYPE
 from upstream.sentinel.sentinel_sign import INSTANCE_ID, SentinelSign, decode_sign
 
 STOCK_PROTOCOLS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -92,12 +88,14 @@ def compute_strangers(
     )
 
 
-def compute_subscribed_topics(members: Iterable[ViewedMember]) -> frozenset[str]:
-    """The topics that members subscribe to; metadata that cannot be read has none."""
-    topics: set[str] = set()
-    for member in members:
-        try:
-            topics.update(decode_subscribed_topics(member.metadata))
-        except MalformedProtocolError:
-            continue
-    return frozenset(topics)
+def complete_view(view: GroupView, before: GroupView | None) -> GroupView:
+    """The view with the metadata that members had while the group was Stable."""
+    if before is None or all(member.metadata for member in view.members):
+        return view
+    known = {member.member_id: member for member in before.members}
+    members = (
+        known.get(member.member_id, member) if not member.metadata else member
+        for member in view.others
+    )
+    own = () if view.sentinel is None else (view.sentinel,)
+    return replace(view, members=(*members, *own))

@@ -16,8 +16,9 @@ from typing import Final, TypeAlias
 
 from model.errors import ErrorCode
 from model.places import Place
-from upstream.takeover.group_view import ViewedMember, compute_strangers
-from upstream.takeover.keeping_signs import (
+from upstream.sentinel.sentinel_seat import Seat
+from upstream.takeover.machine.group_view import ViewedMember, complete_view, compute_strangers
+from upstream.takeover.machine.keeping_signs import (
     read_checking,
     read_giving_up,
     read_here,
@@ -27,15 +28,14 @@ from upstream.takeover.keeping_signs import (
     read_returning,
     read_waiting,
 )
-from upstream.takeover.move import NEVER_MS, Move, MoveRules
-from upstream.takeover.step_entries import ENTRIES
-from upstream.takeover.takeover_actions import (
+from upstream.takeover.machine.move import NEVER_MS, Move, MoveRules
+from upstream.takeover.machine.step_entries import ENTRIES
+from upstream.takeover.machine.takeover_actions import (
     Action,
     CountMembers,
     Describe,
-    Seat,
 )
-from upstream.takeover.takeover_events import (
+from upstream.takeover.machine.takeover_events import (
     Ask,
     Asked,
     Described,
@@ -51,8 +51,8 @@ from upstream.takeover.takeover_events import (
     TimePassed,
     Unanswered,
 )
-from upstream.takeover.takeover_steps import STEPS, Sign, Step
-from upstream.takeover.taking_signs import (
+from upstream.takeover.machine.takeover_steps import STEPS, Sign, Step
+from upstream.takeover.machine.taking_signs import (
     compute_obstacle,
     read_adopting,
     read_alone,
@@ -96,6 +96,8 @@ _JOINING: Final = frozenset({Step.BESIDE, Step.ALONE, Step.SYNCING, Step.OPENING
 _FAILURES: Final = frozenset({Sign.AGAIN, Sign.ONCE_MORE, Sign.SEAT_LOST})
 _SUCCESSES: Final = frozenset({Sign.ASKED, Sign.RELEASED, Sign.WRITTEN, Sign.SEATED})
 _ENDS: Final = frozenset({Sign.HOPELESS, Sign.HOPELESS_OUTSIDE, Sign.FENCED})
+_UNSEATING_CODES: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+_REPLACED_CODES: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REQUEST_TIMED_OUT)
 _QUICK_TRIES: Final = 3
 _PAUSES_MAX: Final = 10
 _NAMED_MAX: Final = 3
@@ -202,10 +204,9 @@ def _note(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Move:
             return replace(move, heard=heard, generation=max(move.generation, event.generation))
         case JoinAnswered():
             return _note_join(move, event, rules)
-        case SyncAnswered() | SeatLost() if event.code in (
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            ErrorCode.FENCED_INSTANCE_ID,
-        ):
+        case SyncAnswered() if event.code in _UNSEATING_CODES:
+            return replace(move, seat=None)
+        case SeatLost() if event.code in _REPLACED_CODES and move.step is not Step.WAITING:
             return replace(move, seat=None)
         case _:
             return move
@@ -214,7 +215,7 @@ def _note(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Move:
 def _note_view(move: Move, event: Described) -> Move:
     move = replace(
         move,
-        view=event.view,
+        view=complete_view(event.view, move.view),
         known=event.known,
         protocol=event.view.protocol or move.protocol,
     )

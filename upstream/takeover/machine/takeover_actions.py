@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from model.places import Place
-from upstream.takeover.group_view import ViewedMember
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """The sentinel's membership in the cluster's group. Generation -1: not known."""
-
-    member_id: str
-    generation: int
+from upstream.sentinel.sentinel_seat import Seat
+from upstream.takeover.machine.group_view import ViewedMember
 
 
 @dataclass(frozen=True, slots=True)

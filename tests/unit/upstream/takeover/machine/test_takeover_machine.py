@@ -10,7 +10,7 @@ from tests.sim.upstream.cluster_model import ClusterModel
 from tests.sim.upstream.cluster_values import EMPTY, STABLE
 from tests.sim.upstream.move_driver import GROUP, MoveDriver
 from tests.sim.upstream.stock_member import StockMember
-from upstream.takeover.takeover_actions import (
+from upstream.takeover.machine.takeover_actions import (
     Action,
     Adopt,
     Describe,
@@ -20,7 +20,7 @@ from upstream.takeover.takeover_actions import (
     Sync,
     TurnAway,
 )
-from upstream.takeover.takeover_events import (
+from upstream.takeover.machine.takeover_events import (
     Asked,
     Heard,
     MemberTimes,
@@ -29,7 +29,7 @@ from upstream.takeover.takeover_events import (
     StillHere,
     TopicsChanged,
 )
-from upstream.takeover.takeover_steps import Step
+from upstream.takeover.machine.takeover_steps import Step
 
 
 def join_stock(model: ClusterModel, count: int, instance_ids: bool = False) -> list[StockMember]:
@@ -80,6 +80,7 @@ def test_members_are_adopted_without_the_initial_delay() -> None:
     assert {each.member_id for each in muster.adopted.members} == {m.member_id for m in members}
     assert muster.adopted.generation == members[0].generation
     assert muster.adopted.protocol == "range"
+    assert all(each.metadata and each.assignment == b"all" for each in muster.adopted.members)
     assert [each.instance_id for each in model.group(GROUP).members.values()] == ["muster"]
     assert muster.seat is not None
     committed = model.commit(
