@@ -44,6 +44,7 @@ class Move:
 
     ``place`` is the one in the log. ``heard`` are the members heard here since it is TAKING.
     ``members`` are those of the cluster's group when they were last described before their removal.
+    ``noted_generation`` is that of the sentinel when RETURNING was noted, before a restart.
     ``seat`` is set from the first answer to the sentinel's JoinGroup. ``has_joined``: a JoinGroup
     of the sentinel was sent, so that it may be in. ``since_ms`` is when the step began,
     ``began_ms`` when the place was noted, ``deadline_ms`` when ``TimePassed`` is due.
@@ -62,6 +63,7 @@ class Move:
     known: Mapping[str, MemberTimes] = field(default_factory=dict)
     heard: frozenset[str] = frozenset()
     generation: int = -1
+    noted_generation: int = 0
     members: tuple[ViewedMember, ...] = ()
     protocol: str = ""
     protocols: tuple[str, ...] = ()
