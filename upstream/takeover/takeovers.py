@@ -327,7 +327,7 @@ class Takeovers:
             error = f"the cluster did not answer: {cause}"
             return TakeoverReport(group_id, Place.UPSTREAM, Step.UPSTREAM.name, "", (), error)
         move = Move(group_id=group_id)
-        error = compute_obstacle(move, view, self._sign.uuid)
+        error = compute_obstacle(move, view, self._moving.rules)
         strangers: tuple[Stranger, ...] = ()
         if not error:
             strangers = compute_strangers(

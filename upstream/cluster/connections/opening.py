@@ -39,9 +39,7 @@ class Opener:
         where = f"{host}:{port}"
         try:
             async with asyncio.timeout(self.settings.connect_timeout_ms / 1_000):
-                return await asyncio.open_connection(
-                    host, port, ssl=context, limit=_STREAM_BYTES
-                )
+                return await asyncio.open_connection(host, port, ssl=context, limit=_STREAM_BYTES)
         except TimeoutError:
             raise OpeningFault(Trouble.NO_ANSWER, f"{where} does not answer") from None
         except ssl.SSLError as error:
