@@ -50,7 +50,7 @@ class ClusterFront:
         """``address_of`` is that of a broker's relay.
 
         ``passes_anonymous``: clients that did not log in at the cluster are passed on too. They
-        are who Muster's connections are before a login: nobody, or whom Muster's certificate names.
+        are nobody there: Muster does not show its own certificate for them.
         """
         self._cluster = cluster
         self._places = places

@@ -211,6 +211,7 @@ class ClusterDataPlane:
             SentinelSign(store.cluster_id, own.host, own.port),
             rules=MoveRules(
                 uuid=store.cluster_id,
+                principal=settings.acls.principal,
                 session_timeouts_ms=_compute_session_timeouts_ms(settings.session_timeout_ms),
             ),
             pattern=settings.pattern,
