@@ -40,7 +40,7 @@ class Passing:
         self._unsent: list[bytes] = []
         self._awaited: deque[tuple[bytes, OnAnswer, float]] = deque()
         self._timer: Timer | None = None
-        self._why = ""
+        self._why = "there is no connection to the cluster"
 
     def ask(self, frame: bytes, on_answer: OnAnswer, timeout_s: float = TIMEOUT_S) -> None:
         """Pass a request on; ``on_answer`` is called once, unless the client goes first."""
@@ -75,6 +75,8 @@ class Passing:
         link = None
         try:
             link = await self._front.open(self._client)
+            if self._reading is not asyncio.current_task():
+                return
             self._link = link
             self._why = "the connection to the cluster ended"
             for frame in self._unsent:

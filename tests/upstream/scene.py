@@ -91,7 +91,7 @@ class Scene:
                     folder=self.folder / "cluster",
                 )
             )
-            self._create_topic()
+            self.create_topic(TOPIC)
             if self._with_muster:
                 self.server = stack.enter_context(self._make_server(self.cluster))
             self.traffic = stack.enter_context(
@@ -181,6 +181,14 @@ class Scene:
             is_hopeless=is_hopeless,
         )
 
+    def create_topic(self, name: str, partitions: int | None = None) -> None:
+        """With as many partitions as the scene's, unless said."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0})
+        copies = min(3, self._brokers)
+        wanted = NewTopic(name, partitions or self.partitions, copies)
+        assert admin.create_topics([wanted])[name].result(WITHIN_S) is None
+        wait_until(lambda: len(admin.list_topics(name).topics[name].partitions) > 0)
+
     def run_muster(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command of `muster`; its exit code is not checked."""
         assert self.server is not None
@@ -268,13 +276,6 @@ class Scene:
         ]
         assert not violations, "\n".join(violations)
         return ledger
-
-    def _create_topic(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0})
-        copies = min(3, self._brokers)
-        made = admin.create_topics([NewTopic(TOPIC, self.partitions, copies)])[TOPIC]
-        assert made.result(WITHIN_S) is None
-        wait_until(lambda: len(admin.list_topics(TOPIC).topics[TOPIC].partitions) > 0)
 
     def _make_server(self, cluster: KafkaCluster) -> MusterServer:
         kafka, *relays = find_ports(1 + self._brokers + _SPARE_PORTS)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.kafka.releases import KAFKA_3_9_1, KAFKA_4_3_CLASSIC
 from tests.support.waiting import wait_until, wait_until_answered
-from tests.upstream.cases import ALL
+from tests.upstream.cases import ALL, slow
 from tests.upstream.clients import CONFLUENT, FRANZ, JAVA
 from tests.upstream.moves import settle
 from tests.upstream.scene import GROUP, Scene
@@ -42,9 +42,8 @@ RETURNING = (
 )
 AFTER_MS = (0, 3, 30) if ALL else (0,)
 STEPS_TAKING = TAKING if ALL else (Step.REMOVING,)
-STEPS_RETURNING = RETURNING if ALL else (Step.WAITING,)
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 def run_and_be_killed(scene: Scene, word: str, step: Step, after_ms: int) -> None:
@@ -90,8 +89,9 @@ def test_killed_while_a_group_is_taken(tmp_path: Path, step: Step, after_ms: int
         scene.finish()
 
 
+@slow
 @pytest.mark.parametrize("after_ms", AFTER_MS)
-@pytest.mark.parametrize("step", STEPS_RETURNING, ids=lambda step: step.name)
+@pytest.mark.parametrize("step", RETURNING, ids=lambda step: step.name)
 def test_killed_while_a_group_is_given_back(tmp_path: Path, step: Step, after_ms: int) -> None:
     with Scene(tmp_path, KAFKA_3_9_1, server_module=STEPPING) as scene:
         for client in (JAVA, CONFLUENT, FRANZ):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.kafka.releases import KAFKA_2_8_2, KAFKA_3_9_1, KAFKA_4_3_CLASSIC, RELEASES
-from tests.upstream.cases import ALL
+from tests.upstream.cases import ALL, slow
 from tests.upstream.clients import (
     CLIENTS,
     CONFLUENT,
@@ -28,11 +28,9 @@ from tests.upstream.clients import (
 from tests.upstream.moves import Case, Timeline, settle
 from tests.upstream.scene import Scene, now_ms
 
-QUICK = [
-    Case(KAFKA_4_3_CLASSIC, (JAVA, CONFLUENT)),
-    Case(KAFKA_2_8_2, (JAVA_2_8, KAFKA_PYTHON)),
-]
+QUICK = [Case(KAFKA_4_3_CLASSIC, (JAVA, CONFLUENT))]
 EVERY = [
+    Case(KAFKA_2_8_2, (JAVA_2_8, KAFKA_PYTHON)),
     *(Case(release, (client, client)) for release in RELEASES for client in CLIENTS),
     *(Case(KAFKA_3_9_1, (client, client), COOPERATIVE_STICKY) for client in COOPERATIVE),
     *(Case(release, (JAVA, CONFLUENT, KAFKA_PYTHON, FRANZ)) for release in RELEASES),
@@ -41,7 +39,7 @@ EVERY = [
 CASES = EVERY if ALL else QUICK
 OF_CONSUMER = [KAFKA_4_3_CLASSIC, KAFKA_3_9_1] if ALL else [KAFKA_4_3_CLASSIC]
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -88,6 +86,7 @@ def test_members_go_to_the_consumer_protocol_and_back(tmp_path: Path, release: A
         scene.finish()
 
 
+@slow
 def test_a_static_member_keeps_its_place(tmp_path: Path) -> None:
     """It comes back to what it had, though the group was taken while it was away."""
     with Scene(tmp_path, KAFKA_4_3_CLASSIC) as scene:
@@ -105,6 +104,7 @@ def test_a_static_member_keeps_its_place(tmp_path: Path) -> None:
         scene.finish()
 
 
+@slow
 def test_kafkajs_with_java(tmp_path: Path) -> None:
     """They have no protocol in common: who comes second is told so, here as in the cluster."""
     with Scene(tmp_path, KAFKA_4_3_CLASSIC) as scene:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kafka.releases import KAFKA_3_9_1, KAFKA_4_3_CLASSIC
 from tests.support.waiting import wait_until_answered
-from tests.upstream.cases import ALL
+from tests.upstream.cases import ALL, slow
 from tests.upstream.clients import CONFLUENT, FRANZ, JAVA, KAFKA_PYTHON
 from tests.upstream.moves import settle
 from tests.upstream.scene import GROUP, Scene, now_ms
@@ -16,7 +16,7 @@ from tests.upstream.scene import GROUP, Scene, now_ms
 RELEASES = [KAFKA_4_3_CLASSIC, KAFKA_3_9_1] if ALL else [KAFKA_4_3_CLASSIC]
 CLIENTS = [JAVA, CONFLUENT, KAFKA_PYTHON, FRANZ] if ALL else [CONFLUENT]
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -41,6 +41,7 @@ def test_one_is_in_the_group_already(tmp_path: Path, release: object, client: st
         scene.finish()
 
 
+@slow
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("release", RELEASES, ids=str)
 def test_one_comes_after_the_takeover(tmp_path: Path, release: object, client: str) -> None:
@@ -67,6 +68,7 @@ def test_one_comes_after_the_takeover(tmp_path: Path, release: object, client: s
         scene.finish()
 
 
+@slow
 @pytest.mark.parametrize("release", RELEASES, ids=str)
 def test_one_joins_all_the_while(tmp_path: Path, release: object) -> None:
     """Whoever has the group in the end, never both; and all is read."""

@@ -18,7 +18,7 @@ OTHER = "other"
 RELEASES = [KAFKA_4_3_CLASSIC, KAFKA_3_9_1, KAFKA_2_8_2] if ALL else [KAFKA_3_9_1]
 _ROW = re.compile(rf"^{GROUP}\s+{TOPIC}\s+(\d+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(\S+)", re.MULTILINE)
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module", params=RELEASES, ids=str)

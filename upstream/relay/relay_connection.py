@@ -202,9 +202,7 @@ class RelayConnection(asyncio.Protocol):
         late = self._exchanges.awaited
         if now - self._heard_s >= settings.idle_ms / 1_000:
             self.close("idle")
-        elif any(
-            now - since_s >= settings.stalled_ms / 1_000 for since_s in self._full_since_s.values()
-        ):
+        elif self._is_stalled(now - settings.stalled_ms / 1_000):
             self.close("stalled")
         elif (
             late is not None
@@ -214,6 +212,13 @@ class RelayConnection(asyncio.Protocol):
             # Requests behind it wait in vain: brokers may never answer the SyncGroup of a member
             # that was taken out of the group.
             self.close("no-late-answer")
+
+    def _is_stalled(self, since_s: float) -> bool:
+        """Whether nothing is taken since then, or nothing comes of a frame that is held."""
+        if any(full_s <= since_s for full_s in self._full_since_s.values()):
+            return True
+        held = self._requests.splitter.held_bytes + self._responses.splitter.held_bytes
+        return held > 0 and self._heard_s <= since_s
 
     def close(self, reason: str) -> None:
         """Close both sides at once."""

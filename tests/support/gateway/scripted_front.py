@@ -119,6 +119,8 @@ class ScriptedFront:
         if not self.is_reachable:
             raise LinkUnavailable("no broker can be reached")
         if connection.passed is not None:
+            if connection.passed.is_closed:
+                raise LinkUnavailable("the login has ended")
             return connection.passed
         link = ScriptedLink(self)
         self.links.append(link)

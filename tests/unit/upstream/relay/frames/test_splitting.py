@@ -44,8 +44,9 @@ class Sink:
     def take_whole(self, frame: bytes) -> None:
         self.out += b"<" + frame + b">"
 
-    def hold(self, size: int) -> None:
-        self.held += size
+    def hold(self, more: int, size: int) -> None:
+        self.held += more
+        assert self.held <= size
 
     def release(self, size: int) -> None:
         self.held -= size
