@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.demo.events import Event, Kind
-from cli.demo.kafka.classic_broker import ClassicBroker, find_free_ports
+from cli.demo.kafka.classic_broker import HOST, ClassicBroker, find_free_ports
 from cli.demo.ledger import Ledger
 from cli.demo.processes import Worker
 from cli.demo.producer import TrickleProducer
@@ -51,7 +51,7 @@ class FrontedScene:
         self.screen = Screen(list, time.monotonic())
         self.screen.say("looking for Kafka's jars; Maven copies them once")
         self.broker = ClassicBroker(folder)
-        (relay_port,) = find_free_ports(1)
+        kafka_port, relay_port = find_free_ports(2)
         self.server = ServerProcess(
             folder,
             (
@@ -60,6 +60,8 @@ class FrontedScene:
                 "--log.level=warning",
             ),
         )
+        # The relays name this address to clients: it cannot be chosen by the system.
+        self.server.addresses["kafka"] = f"{HOST}:{kafka_port}"
         self._folder = folder
         self._workers: dict[str, Worker] = {}
         self._ledger = Ledger()

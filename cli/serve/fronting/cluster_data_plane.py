@@ -87,7 +87,9 @@ class ClusterDataPlane:
         self._node_id = node_id
         self._statistics = UpstreamStatistics()
         self._authorizer = MirroredAuthorizer(audit)
-        self._mirror = AclMirror(self.cluster, self._authorizer, self.settings.acls)
+        self._mirror = AclMirror(
+            self.cluster, self._authorizer, self.settings.acls, self._statistics
+        )
         self._connections_max = CONNECTIONS_MAX
         self._moves: _Moves | None = None
 
@@ -238,6 +240,7 @@ class ClusterDataPlane:
             takeovers,
             now_ms=compute_monotonic_ms,
             timeout_ms=self.settings.cluster.request_timeout_ms,
+            statistics=self._statistics,
         )
 
     def _compute_relay_settings(self) -> RelaySettings:
@@ -257,6 +260,7 @@ class ClusterDataPlane:
             node_id=self._node_id,
             address_of=moves.relays.address_of,
             passes_anonymous=self.settings.passes_anonymous,
+            statistics=self._statistics,
         )
 
     def _make_administration(self, moves: _Moves) -> Administration:
