@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from coordinator.runtime.api import Answer, Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.slices import RunsSlices, Steps
-from gateway.fronting.front import Front, PassedLink
+from gateway.fronting.front import Front, PassedClient
 from gateway.fronting.passing import Passing
 from gateway.making import Making
 from gateway.pace.cached_heartbeat import ConnectionHeartbeats, MemberKey
@@ -190,7 +190,7 @@ class Repeats(Protocol):
         """
 
 
-class ClientConnection(Protocol):
+class ClientConnection(PassedClient, Protocol):
     """The connection that a request arrived on, as its context sees it.
 
     ``repeats`` is keyed by API key. ``sasl`` is how it authenticates, ``None`` if it does not.
@@ -201,16 +201,11 @@ class ClientConnection(Protocol):
     making: Making
     repeats: dict[int, Repeats]
     sasl: SaslExchange | None
-    passed: PassedLink | None
     passing: Passing | None
 
     @property
     def unanswered(self) -> Collection[RequestContext | Pending]:
         """The requests that are not answered yet or whose response is not sent, in order."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the connection is gone."""
 
     def is_latest(self, context: RequestContext) -> bool:
         """Whether this is the last request so far: one with others behind it must not be parked."""
@@ -226,9 +221,6 @@ class ClientConnection(Protocol):
 
         They count against ``queued.max.request.bytes``; over that, a connection is closed.
         """
-
-    def close(self) -> None:
-        """Close once the answered responses are sent; abandon the requests that wait."""
 
     def send(self, frame: bytes) -> None:
         """Send a response frame for a request without a context; no response may be due first."""

@@ -13,11 +13,22 @@ def demo(
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave everything running until Ctrl-C.")
     ] = False,
+    upstream: Annotated[
+        bool,
+        typer.Option(
+            "--upstream",
+            help="In front of a Kafka that it starts (needs Java 17 and Maven): a group moves to "
+            "Muster and back.",
+        ),
+    ] = False,
 ) -> None:
-    """Show two live groups: members join and die, the server is killed, no commit is lost."""
+    """Show live groups: members join and die, the server is killed, no commit is lost."""
     try:
-        from cli.demo.run import run_demo
+        if upstream:
+            from cli.demo.upstream.fronted_run import run_fronted_demo as run
+        else:
+            from cli.demo.run import run_demo as run
     except ModuleNotFoundError as missing:
         raise CommandError(f"the demo needs {missing.name}: run `make setup`") from missing
 
-    raise typer.Exit(run_demo(keep=keep))
+    raise typer.Exit(run(keep=keep))

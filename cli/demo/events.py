@@ -21,6 +21,8 @@ class Kind(StrEnum):
     """The worker has stopped reading these partitions; the server does not know yet."""
     LOST = "lost"
     """The worker was told that these partitions may already have another owner."""
+    READ = "read"
+    """The worker has read the records from `firsts` up to, but not including, `offsets`."""
     COMMITTED = "committed"
     """The server has acknowledged these offsets."""
     FAILED = "failed"
@@ -39,6 +41,7 @@ class Event:
     partitions: tuple[int, ...] = ()
     offsets: Mapping[int, int] = field(default_factory=dict)
     detail: str = ""
+    firsts: Mapping[int, int] = field(default_factory=dict)
 
 
 def encode_event(event: Event) -> str:
@@ -51,6 +54,7 @@ def encode_event(event: Event) -> str:
             "partitions": event.partitions,
             "offsets": {str(partition): offset for partition, offset in event.offsets.items()},
             "detail": event.detail,
+            "firsts": {str(partition): offset for partition, offset in event.firsts.items()},
         }
     )
 
@@ -65,9 +69,14 @@ def decode_event(line: str) -> Event:
         str(content["worker"]),
         Kind(content["kind"]),
         tuple(content["partitions"]),
-        {int(partition): offset for partition, offset in content["offsets"].items()},
+        _decode_offsets(content["offsets"]),
         str(content["detail"]),
+        _decode_offsets(content["firsts"]),
     )
+
+
+def _decode_offsets(content: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in content.items()}
 
 
 class Recorder:
@@ -82,10 +91,17 @@ class Recorder:
         partitions: Iterable[int] = (),
         offsets: Mapping[int, int] | None = None,
         detail: str = "",
+        firsts: Mapping[int, int] | None = None,
     ) -> None:
         """Write an event with the current time."""
         event = Event(
-            time.monotonic(), self._worker, kind, tuple(sorted(partitions)), offsets or {}, detail
+            time.monotonic(),
+            self._worker,
+            kind,
+            tuple(sorted(partitions)),
+            offsets or {},
+            detail,
+            firsts or {},
         )
         sys.stdout.write(encode_event(event) + "\n")
         sys.stdout.flush()

@@ -23,7 +23,9 @@ COMMIT_INTERVAL_S = 0.1
 class Worker:
     """Reads, commits and records events."""
 
-    def __init__(self, name: str, bootstrap: str, group: str, topic: str) -> None:
+    def __init__(
+        self, name: str, bootstrap: str, group: str, topic: str, protocol: str = "consumer"
+    ) -> None:
         self._topic = topic
         self._recorder = Recorder(name)
         self._next_offsets: dict[int, int] = {}
@@ -32,7 +34,7 @@ class Worker:
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
-                "group.protocol": "consumer",
+                "group.protocol": protocol,
                 "client.id": name,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
@@ -56,13 +58,16 @@ class Worker:
         )
         commit_at_s = 0.0
         while not self._is_stopping:
-            for message in self._consumer.consume(500, POLL_S):
-                self._note(message)
+            self._read()
             if time.monotonic() >= commit_at_s:
                 self._commit(list(self._next_offsets))
                 commit_at_s = time.monotonic() + COMMIT_INTERVAL_S
         self._consumer.close()
         self._recorder.record(Kind.LEFT)
+
+    def _read(self) -> None:
+        for message in self._consumer.consume(500, POLL_S):
+            self._note(message)
 
     def _note(self, message: Message) -> None:
         error = message.error()

@@ -39,6 +39,7 @@ from cli.serve.process_failure import end_process
 from cli.serve.snapshot import compute_snapshot
 from cli.settings import Address, Resolved
 from cli.settings.settings_objects import compute_settings_object
+from cli.settings.tables.upstream_table import BOOTSTRAP
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
@@ -82,9 +83,7 @@ class Service:
         self.addresses: dict[str, Address] = {}
         self._audit_log = make_audit_log(resolved)
         self._audit: Audit = self._audit_log or NO_AUDIT
-        self._plane: DataPlane = LocalDataPlane(
-            resolved, self._audit, self.folder, specs, names_topics=names_topics
-        )
+        self._plane = self._make_plane(specs, names_topics)
         self._quotas = ClientQuotas(compute_settings_object(QuotaSettings, resolved))
         self._doors = Doors(resolved, self._audit)
         self._disk_space: DiskSpace | None = None
@@ -100,6 +99,16 @@ class Service:
         self._free_memory = FreeMemory()
         self._is_draining = False
         self._began_at = 0.0
+
+    def _make_plane(self, specs: Sequence[TopicSpec], names_topics: bool) -> DataPlane:
+        resolved, audit = self._resolved, self._audit
+        if resolved.values[BOOTSTRAP] is None:
+            return LocalDataPlane(resolved, audit, self.folder, specs, names_topics=names_topics)
+        # What stands in front of a cluster takes long to import, and most servers do not.
+        from cli.serve.fronting.cluster_data_plane import ClusterDataPlane
+
+        node_id = self._gateway_settings.node_id
+        return ClusterDataPlane(resolved, audit, self.folder, node_id=node_id)
 
     # ------------------------------------------------------------------------------- starting
 
@@ -154,6 +163,7 @@ class Service:
             await self._runtime.loaded()
         except StoreError as error:
             raise CommandError(str(error)) from error
+        await self._plane.finish_start()
         self._garbage.settle()
         if self._grpc is not None and not self._is_draining:
             await self._grpc.set_serving(True)
@@ -238,6 +248,7 @@ class Service:
             quotas=self._quotas,
             backlog=self._backlog,
             audit=self._audit,
+            front=served.front,
         )
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()
@@ -253,6 +264,7 @@ class Service:
             sessions_per_ip=self._gateway_settings.compute_address_limits(),
             tls=self._doors.grpc.tls,
             authenticate=self._doors.grpc.authenticate,
+            upstream=served.upstream,
         )
         self._http = HttpServer(
             self.is_ready,
@@ -345,6 +357,7 @@ class Service:
             throttled_s=self._quotas.throttled_s,
             certificates_not_after=self._doors.certificates.compute_not_after(),
             is_ready=self.is_ready(),
+            upstream=self._plane.compute_figures(),
         )
 
         def render() -> tuple[str, bytes]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import re2
 
+from cli.settings.listeners.listener_rules import compute_listener_plan, is_any_address
 from cli.settings.setting import Address, Value, parse_address
 from cli.settings.tables.upstream_table import (
     BOOTSTRAP,
@@ -52,6 +53,7 @@ def check_upstream(values: Mapping[str, Value]) -> list[str]:
         *_check_pattern(values),
         *_check_identity(values),
         *_check_authorizer(values),
+        *_check_own_address(values),
     ]
 
 
@@ -121,3 +123,19 @@ def _check_authorizer(values: Mapping[str, Value]) -> list[str]:
     if values[name] is None:
         return []
     return [f"{name} has no effect with {BOOTSTRAP}: the ACLs of the cluster decide"]
+
+
+def _check_own_address(values: Mapping[str, Value]) -> list[str]:
+    """Responses that pass through the relays name Muster's node: it needs an address."""
+    endpoints = compute_listener_plan(values).endpoints
+    if not endpoints:
+        return []
+    first = endpoints[0]
+    if first.advertised_host is None and is_any_address(first.host):
+        return [
+            f"{BOOTSTRAP} with a listener on {first.host}: clients need an address to connect to, "
+            "set advertised.kafka=HOST:PORT"
+        ]
+    if not first.port and first.advertised_port is None:
+        return [f"{BOOTSTRAP} needs a Kafka listener with a port of its own: set listen.kafka"]
+    return []

@@ -31,10 +31,10 @@ from gateway.connection.connection_turns import ANSWER_BYTES, TURN_S
 from gateway.connection.first_looks import find_length_fault, find_other_protocol
 from gateway.connection.peers import compute_advertised, compute_java_host, describe_peer
 from gateway.connection.shared import Shared
-from gateway.fronting.front import PassedLink
 from gateway.fronting.passing import Passing
 from gateway.headers import API_VERSIONS_KEY, FIXED_BYTES, skip_header
 from gateway.sasl.exchange import SaslExchange
+from gateway.sasl.logins import Login
 from gateway.wire_listener import WireListener
 from model.caller import Caller
 from model.errors import ErrorCode
@@ -51,7 +51,7 @@ class Connection(Reading):
     # More than 15 attributes: every frame reads most of them, and another hop would cost.
 
     sasl: SaslExchange | None = None
-    passed: PassedLink | None = None
+    passed: Login | None = None
     passing: Passing | None = None
 
     def __init__(self, shared: Shared, listener: WireListener, identity: Identity = NOBODY) -> None:

@@ -56,7 +56,6 @@ class SaslConnection(Connection):
         unknown_max = self._settings.gateway_unauthenticated_request_max_bytes
         self._unknown_max = min(unknown_max, listener.sasl.max_receive_size)
         self._repeats_until = 0.0
-        self.passed: Login | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from gateway.sasl.logins import Login
 from model.places import Place
 
 
@@ -36,7 +37,7 @@ class PassedClient(Protocol):
     new link. From the first request that is passed on, ``gateway.fronting.passing`` alone reads it.
     """
 
-    passed: PassedLink | None
+    passed: Login | None
 
     @property
     def closed(self) -> bool:
@@ -44,6 +45,9 @@ class PassedClient(Protocol):
 
     def close(self) -> None:
         """Close once the answered responses are sent; abandon the requests that wait."""
+
+    def refuse(self, reason: str, detail: str) -> None:
+        """Log a refusal, each reason once a second, and close."""
 
 
 class Front(Protocol):
@@ -75,6 +79,9 @@ class Front(Protocol):
 
     def other_muster_of(self, group_id: str) -> tuple[int, str, int] | None:
         """Node id, host and port of another Muster that has the group."""
+
+    def note_passed_on(self, key: int) -> None:
+        """Count a request that is passed on, by its API."""
 
     async def open(self, connection: PassedClient) -> PassedLink:
         """The link for a client's requests: that of its login if there is one, else a new one.

@@ -20,6 +20,7 @@ logger = logging.getLogger("muster.gateway")
 
 TIMEOUT_S: Final = 120.0
 """Longer than requests that wait in a broker do, by their own timeouts."""
+_KEY: Final = slice(4, 6)
 _CORRELATION: Final = slice(8, 12)
 _ANSWERED: Final = slice(4, 8)
 
@@ -39,17 +40,19 @@ class Passing:
         self._unsent: list[bytes] = []
         self._awaited: deque[tuple[bytes, OnAnswer, float]] = deque()
         self._timer: Timer | None = None
+        self._why = "there is no connection to the cluster"
 
     def ask(self, frame: bytes, on_answer: OnAnswer, timeout_s: float = TIMEOUT_S) -> None:
         """Pass a request on; ``on_answer`` is called once, unless the client goes first."""
+        self._front.note_passed_on(int.from_bytes(frame[_KEY], "big"))
         self._send(frame)
         self._awaited.append((frame[_CORRELATION], on_answer, self._clock.time() + timeout_s))
         if self._timer is None:
             self._timer = self._clock.call_later(timeout_s, self._check_time)
 
-    def tell(self, frame: bytes) -> None:
-        """Pass a request on that is not answered (Produce with acks 0)."""
-        self._send(frame)
+    def refuse_client(self) -> None:
+        """Close the client's connection, as a broker's that has gone: no answer will come."""
+        self._client.refuse("cluster-unreachable", self._why)
 
     def drop(self) -> None:
         """Forget everything: the client is gone."""
@@ -72,7 +75,10 @@ class Passing:
         link = None
         try:
             link = await self._front.open(self._client)
+            if self._reading is not asyncio.current_task():
+                return
             self._link = link
+            self._why = "the connection to the cluster ended"
             for frame in self._unsent:
                 link.send(frame)
             self._unsent.clear()
@@ -80,8 +86,9 @@ class Passing:
                 if not self._take(answer):
                     break
         except (LinkUnavailable, OSError) as error:
-            logger.info("kafka_link_unavailable", extra={"detail": str(error)})
+            self._why = str(error)
         except Exception:
+            self._why = "the connection to the cluster failed"
             logger.exception("kafka_link_failed")
         finally:
             if link is not None:
@@ -108,7 +115,7 @@ class Passing:
 
     def _check_time(self) -> None:
         self._timer = None
-        logger.info("kafka_link_unavailable", extra={"detail": "no answer in time"})
+        self._why = "the cluster did not answer in time"
         self._end()
 
     def _end(self, *, is_running: bool = False) -> None:

@@ -61,7 +61,8 @@ def rewrite_find_coordinator(version: int, body: bytes, asked: Asked, naming: Na
 
 
 def _read_values(entity: Any) -> dict[str, Any]:
-    return {field.name: getattr(entity, field.name) for field in compute_fields(type(entity))}
+    kind: Any = type(entity)
+    return {field.name: getattr(entity, field.name) for field in compute_fields(kind)}
 
 
 def _name_coordinator(fields: dict[str, Any], group_id: str | None, naming: Naming) -> None:

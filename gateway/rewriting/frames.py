@@ -59,7 +59,12 @@ def rewrite_frame(
 
 
 def find_body(key: int, version: int, frame: bytes) -> int:
-    """Where the body starts in a response frame, size included; raises ``CannotRewrite``."""
+    """Where the body starts in a response frame, size included; raises ``CannotRewrite``.
+
+    The header of an ApiVersions response never has tags, so that any client can read it.
+    """
+    if key == API_VERSIONS_KEY:
+        return 8
     check_version(key, version)
     if not response_type(key, version).__header_schema__.__flexible__:
         return 8

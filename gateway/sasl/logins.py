@@ -46,6 +46,10 @@ class Login(Protocol):
     def is_taken(self) -> bool:
         """Whether a request of the client was sent on it."""
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+
     def shake_hands(self, mechanism: str, reply: OnHandshake) -> None:
         """Pass a handshake on."""
 

@@ -13,8 +13,8 @@ import sys
 import threading
 from typing import Any
 
-from upstream.takeover import takeover_machine
-from upstream.takeover.takeover_steps import STEPS, Sign, Step
+from upstream.takeover.machine import takeover_machine
+from upstream.takeover.machine.takeover_steps import STEPS, Sign, Step
 
 
 class DeadlyTable(dict[tuple[Step, Sign], Step]):

@@ -17,7 +17,7 @@ from tests.upstream.cases import ALL, slow
 from tests.upstream.clients import CONFLUENT, FRANZ, JAVA
 from tests.upstream.moves import settle
 from tests.upstream.scene import GROUP, Scene
-from upstream.takeover.takeover_steps import Step
+from upstream.takeover.machine.takeover_steps import Step
 
 STEPPING = "tests.upstream.stepping_server"
 TAKING = (

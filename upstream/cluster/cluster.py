@@ -7,6 +7,7 @@ both sides know.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -71,6 +72,14 @@ class RawLink(Protocol):
 
     async def drain(self) -> None:
         """Wait while too much is unsent."""
+
+    def hand_over(self, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """Give the connection away: ``protocol`` is told of what comes from now on.
+
+        For those who pass bytes on as they come. Nothing has been sent or read before. The caller
+        has the transport, keeps the link until the end, and ``connection_made`` is not called.
+        Raises ``ClusterUnreachable`` if the broker has closed the connection.
+        """
 
     def close(self) -> None:
         """Close."""

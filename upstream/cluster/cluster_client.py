@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -218,7 +219,10 @@ class ClusterClient:
         if getattr(answer, "error_code", 0) or not image.brokers:
             raise ClusterUnreachable("a broker does not know the cluster's brokers yet")
         known = self.cluster_id
-        if image.cluster_id != known:
+        if not (known and image.cluster_id):
+            # Some brokers say no id, or not always.
+            image = replace(image, cluster_id=known or image.cluster_id)
+        elif image.cluster_id != known:
             self._fault = (
                 f"the brokers at the known addresses are of cluster {image.cluster_id}, and were "
                 f"of {known}: set upstream.bootstrap.servers, and restart"
@@ -228,7 +232,8 @@ class ClusterClient:
             return
         if self._peers.replace(image):
             for callback in self._callbacks:
-                callback()
+                # On its own: what fails there must not end the following.
+                asyncio.get_running_loop().call_soon(callback)
         self._peers.warm()
 
     def _note_refreshed(self, refreshing: asyncio.Task[None]) -> None:

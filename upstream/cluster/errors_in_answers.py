@@ -52,5 +52,14 @@ def _find_codes(entity: Any) -> Iterator[int]:
 
 @cache
 def _part_names(entity: Any) -> tuple[str, ...]:
-    rows = compute_fields(entity)
-    return tuple(row.name for row in rows if row.is_array and row.entity is not None)
+    """The arrays whose elements have an error code, or parts that do."""
+    return tuple(
+        row.name
+        for row in compute_fields(entity)
+        if row.is_array and row.entity is not None and _has_codes(row.entity)
+    )
+
+
+def _has_codes(entity: Any) -> bool:
+    names = (row.name for row in compute_fields(entity))
+    return "error_code" in names or bool(_part_names(entity))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from model.places import Place
-from upstream.takeover.group_view import Stranger
+from upstream.takeover.machine.group_view import Stranger
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class ClusterTopics:
         *,
         image: Callable[[], TopicImage],
         publish: Publish,
-        find_subscribed: Callable[[], Collection[TopicName]],
+        find_subscribed: Callable[[], Awaitable[Collection[TopicName]]],
         interval_ms: int,
     ) -> None:
         self._cluster = cluster
@@ -72,7 +72,7 @@ class ClusterTopics:
                 if time.monotonic() >= self._all_at:
                     await self._read_all()
                 else:
-                    await self._read_named(sorted(self._find_subscribed()))
+                    await self._read_named(sorted(await self._find_subscribed()))
             except ClusterUnreachable as cause:
                 log.debug("topics_not_read", cause=str(cause))
             except Exception:

@@ -11,15 +11,19 @@ from cli.serve.doors.listening import make_wire_listeners
 from cli.serve.doors.sasl import SaslSetup
 from cli.settings import Resolved
 from coordinator.runtime.audit import Audit
+from upstream.cluster.cluster import Cluster
 
 
 class Doors:
     """The listeners of the Kafka wire, and the security of gRPC and HTTP."""
 
-    def __init__(self, resolved: Resolved, audit: Audit) -> None:
-        """Raises ``SettingsError``, ``CommandError``."""
+    def __init__(self, resolved: Resolved, audit: Audit, cluster: Cluster | None = None) -> None:
+        """``cluster`` is what Muster stands in front of.
+
+        Raises ``SettingsError``, ``CommandError``.
+        """
         self.certificates = Certificates()
-        self._sasl = SaslSetup(resolved)
+        self._sasl = SaslSetup(resolved, cluster)
         credentials = self.credentials = self._sasl.credentials
         """Those of SCRAM users, which the coordinator fills."""
         self.listeners = make_wire_listeners(resolved, self.certificates, self._sasl)

@@ -5,20 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from cli.serve.figures.upstream_figures import UpstreamFigures
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.runtime import Runtime
+from coordinator.service.admin.upstream_administration import UpstreamAdministration
+from gateway.fronting.front import Front
 from gateway.topics.topic_catalogue import TopicCatalogue
 from storage.log_store import LogStore
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the listeners serve: topics, and the coordinator as each kind of listener sees it."""
+    """What the listeners serve: topics, and the coordinator as each kind of listener sees it.
+
+    With a cluster behind there is a ``front`` of it, and an ``upstream`` to administer.
+    """
 
     topics: TopicCatalogue
     kafka: Coordinator
     grpc: Coordinator
+    front: Front | None = None
+    upstream: UpstreamAdministration | None = None
 
 
 class DataPlane(Protocol):
@@ -40,6 +48,9 @@ class DataPlane(Protocol):
 
     async def start(self, runtime: Runtime, store: LogStore) -> Served:
         """Make the topics known to the runtime, which has started. Raises ``CommandError``."""
+
+    def compute_figures(self) -> UpstreamFigures | None:
+        """The figures of a cluster behind, for the metrics; ``None`` if there is none."""
 
     async def finish_start(self) -> None:
         """Go on after all groups are loaded."""

@@ -64,6 +64,9 @@ class LocalDataPlane:
         await self._change_topics(runtime)
         return Served(self._topics, runtime, runtime)
 
+    def compute_figures(self) -> None:
+        """There is no cluster behind."""
+
     async def finish_start(self) -> None:
         """Topics do not wait for groups."""
 

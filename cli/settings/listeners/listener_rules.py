@@ -54,6 +54,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_any_address(host: str) -> bool:
+    """Whether ``host`` stands for all addresses of the machine."""
+    return host in _ALL_ADDRESSES
+
+
 def compute_listener_plan(values: Mapping[str, Value]) -> ListenerPlan:
     """The listeners of ``listen.kafka`` with their advertised addresses."""
     setting = _compute_label(values, *OWN_AND_KAFKAS[0])

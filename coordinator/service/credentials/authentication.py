@@ -13,7 +13,6 @@ import grpc.aio
 
 from coordinator.runtime.audit import Audit
 from coordinator.service.credentials.fair_line import LineTooLong, WaitingCounts
-from coordinator.service.credentials.password_checks import PasswordChecks
 from coordinator.service.credentials.peer_host import (
     LISTENER,
     compute_client_host,
@@ -26,13 +25,15 @@ from coordinator.service.credentials.presented import (
     find_presented,
 )
 from coordinator.service.credentials.refusals import (
+    CANNOT_VERIFY,
     NO_CREDENTIALS,
     TOO_MANY_CHECKS,
     WRONG_CREDENTIALS,
     refuse,
 )
 from coordinator.service.credentials.remembered import Remembered
-from coordinator.service.credentials.verifiers import TokenVerifier
+from coordinator.service.credentials.shared_checks import SharedChecks
+from coordinator.service.credentials.verifiers import CannotVerify, TokenVerifier
 from security.identity import NOBODY, Identity
 from security.sasl.conversation import NotAuthenticated, UnknownKey
 from security.tls.principals import PrincipalFault
@@ -93,6 +94,7 @@ class MetadataAuthentication:
         "_passwords",
         "_refresh_keys",
         "_remembered",
+        "_token_logins",
         "_token_session_ms",
         "_tokens",
         "_wall_clock_s",
@@ -102,7 +104,8 @@ class MetadataAuthentication:
         self,
         *,
         tokens: TokenVerifier | None,
-        passwords: PasswordChecks | None,
+        passwords: SharedChecks | None,
+        token_logins: SharedChecks | None = None,
         delay_s: float,
         password_session_ms: int = 0,
         token_session_ms: int = 0,
@@ -113,6 +116,8 @@ class MetadataAuthentication:
     ) -> None:
         """``key``: random bytes, of this process alone.
 
+        ``token_logins`` check tokens in place of ``tokens``; there they have no user.
+
         ``password_session_ms``, ``token_session_ms``: after how long a session has to authenticate
         again; 0 for never, apart from the end of its token.
 
@@ -120,6 +125,7 @@ class MetadataAuthentication:
         """
         self._refresh_keys = refresh_keys
         self._tokens = tokens
+        self._token_logins = token_logins
         self._passwords = passwords
         self._password_session_ms = password_session_ms
         self._token_session_ms = token_session_ms
@@ -141,15 +147,20 @@ class MetadataAuthentication:
         if presented is None:
             self._audit.not_authenticated(host, LISTENER, "", "no credentials")
             await refuse(context, NO_CREDENTIALS)
-        match presented:
-            case BearerToken():
-                identity = await self._check_token(presented, context, host, connection)
-                return self._limit(identity, self._token_session_ms)
-            case UserPassword():
-                identity = await self._check_password(presented, context, host, connection)
-                return self._limit(identity, self._password_session_ms)
-            case _:
-                assert_never(presented)
+        try:
+            match presented:
+                case BearerToken():
+                    identity = await self._check_token(presented, context, host, connection)
+                    return self._limit(identity, self._token_session_ms)
+                case UserPassword():
+                    identity = await self._check_password(presented, context, host, connection)
+                    return self._limit(identity, self._password_session_ms)
+                case _:
+                    assert_never(presented)
+        except LineTooLong:
+            await refuse(context, TOO_MANY_CHECKS)
+        except CannotVerify:
+            await refuse(context, CANNOT_VERIFY)
 
     def _limit(self, identity: Identity, session_ms: int) -> Identity:
         if not session_ms:
@@ -167,9 +178,7 @@ class MetadataAuthentication:
         if identity is not None:
             return identity
         try:
-            if self._tokens is None:
-                raise NotAuthenticated("tokens are not accepted here")
-            identity = await self._verify(self._tokens, token, now_s)
+            identity = await self._find_owner(presented, connection, now_s)
             if identity.expires_at_ms is not None and identity.expires_at_ms <= now_s * 1_000:
                 # A tolerance for clocks would let a session open that has to end at once.
                 raise NotAuthenticated("the token has expired")
@@ -178,6 +187,16 @@ class MetadataAuthentication:
             await self._refuse_late(context, connection)
         self._remembered.note((token,), None, identity, now_s)
         return identity
+
+    async def _find_owner(self, presented: BearerToken, connection: str, now_s: float) -> Identity:
+        """Whom a token is about. Raises ``NotAuthenticated``, ``LineTooLong``, ``CannotVerify``."""
+        if self._token_logins is not None:
+            network = compute_client_network(connection)
+            asked = UserPassword("", presented.token)
+            return await self._token_logins.check(asked, network, connection, now_s)
+        if self._tokens is None:
+            raise NotAuthenticated("tokens are not accepted here")
+        return await self._verify(self._tokens, presented.token.reveal(), now_s)
 
     async def _verify(self, tokens: TokenVerifier, token: str, now_s: float) -> Identity:
         try:
@@ -205,8 +224,6 @@ class MetadataAuthentication:
         except NotAuthenticated as error:
             self._audit.not_authenticated(host, LISTENER, "Basic", error.reason)
             await self._refuse_late(context, connection)
-        except LineTooLong:
-            await refuse(context, TOO_MANY_CHECKS)
 
     async def _refuse_late(self, context: Context, connection: str) -> NoReturn:
         """Refuse after the delay; at once, and with nothing checked, who does not wait for it."""

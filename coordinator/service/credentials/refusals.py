@@ -44,6 +44,11 @@ TOO_MANY_CHECKS: Final = Refusal(
     "TOO_MANY_AUTHENTICATIONS",
     "too many clients authenticate at a time: try again",
 )
+CANNOT_VERIFY: Final = Refusal(
+    grpc.StatusCode.UNAVAILABLE,
+    "CLUSTER_UNREACHABLE",
+    "the cluster that checks credentials does not answer: try again",
+)
 
 
 async def refuse(context: grpc.aio.ServicerContext[Any, Any], refusal: Refusal) -> NoReturn:

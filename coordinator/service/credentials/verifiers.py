@@ -10,6 +10,10 @@ from typing import Protocol
 from security.identity import Identity
 
 
+class CannotVerify(Exception):
+    """It is not known whether the credentials are right, as nobody who knows answers."""
+
+
 class TokenVerifier(Protocol):
     """Checks signed tokens. Must not block."""
 
@@ -22,3 +26,10 @@ class PasswordVerifier(Protocol):
 
     def verify(self, user: str, password: str) -> Identity:
         """Who the user is. Raises ``NotAuthenticated``, after as long for an unknown user."""
+
+
+class LoginVerifier(Protocol):
+    """Checks a password, or without a user a token, by a login elsewhere."""
+
+    async def verify(self, user: str, secret: str) -> Identity:
+        """Who that is. Raises ``NotAuthenticated``, ``CannotVerify``."""

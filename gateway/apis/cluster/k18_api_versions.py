@@ -49,6 +49,10 @@ def handle(context: RequestContext, request: Any) -> None:
     if context.client.sasl is not None:
         context.client.sasl.note_greeting()
     node = context.node
+    if node.front is not None and not node.front.versions:
+        # A client believes what it hears, and gives up what is not there.
+        context.client.refuse("cluster-unreachable", "what the brokers serve is not known yet")
+        return
     served = _served(node.apis) if node.front is None else _offered(node.front, node.apis)
     context.reply(_make(context, ErrorCode.NONE, served))
 

@@ -10,7 +10,6 @@ whose coordinator is always behind a relay.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -28,8 +27,6 @@ from gateway.rewriting.nodes import (
     rewrite_metadata,
 )
 from gateway.rewriting.versions import readable_versions
-
-logger = logging.getLogger("muster.gateway")
 
 PASSED: Final = {
     0: "Produce",
@@ -77,13 +74,15 @@ _VERSIONS_MAX: Final = {_DESCRIBE_QUORUM: 1}
 
 
 def pass_on(context: RequestContext, request: Any) -> None:
-    """Pass a request on as it came, and its response back."""
-    frame = make_raw_frame(context)
+    """Pass a request on as it came, and its response back.
+
+    A Produce request without a response fails, as this node leads nothing: as in Kafka, only the
+    end of the connection tells the producer.
+    """
     if not is_answered(context):
-        find_passing(context).tell(frame)
-        context.reply_nothing()
+        context.client.close()
         return
-    ask(context, frame, partial(_reply, context))
+    ask(context, make_raw_frame(context), partial(_reply, context))
 
 
 def pass_decoded(context: RequestContext, request: Any) -> None:
@@ -103,14 +102,18 @@ def ask(
     """Send a frame; ``on_body`` gets the body of the response, ``None`` if none will come."""
 
     def on_answer(answer: bytes | None) -> None:
+        passed = context.client.passed
+        if answer is None and passed is not None and passed.is_closed:
+            # Only a new login can get another link.
+            find_passing(context).refuse_client()
+            return
         try:
             if answer is not None:
                 answer = answer[find_body(context.api.key, context.version, answer) :]
             on_body(answer)
         except CannotRewrite as error:
-            said = {"api": context.api.name, "version": context.version, "detail": str(error)}
-            logger.warning("kafka_answer_unreadable", extra=said)
-            context.client.close()
+            said = f"{context.api.name} v{context.version}: {error}"
+            context.client.refuse("unreadable-answer", said)
         except Exception as error:  # noqa: BLE001 - a bug in one API must not end the link
             context.client.fail(context, error)
 
@@ -130,8 +133,7 @@ def find_passing(context: RequestContext) -> Passing:
 
 def _reply(context: RequestContext, body: bytes | None) -> None:
     if body is None:
-        # As if the broker had gone: the client asks another one, or comes again.
-        context.client.close()
+        find_passing(context).refuse_client()
         return
     context.reply_encoded(_rewrite(context, body))
 

@@ -16,15 +16,16 @@ from muster.assignors.embedded import make_subscription
 from muster.assignors.embedded.consumer_protocol import encode_subscription
 from tests.sim.upstream.cluster_model import ClusterModel
 from tests.sim.upstream.cluster_values import STABLE, Joined, Synced
+from upstream.sentinel.sentinel_seat import Seat
 from upstream.sentinel.sentinel_sign import (
     INSTANCE_ID,
     PROTOCOL_NAME,
     SentinelSign,
     encode_signed_assignment,
 )
-from upstream.takeover.group_view import GroupView, ViewedMember
-from upstream.takeover.move import Move, MoveRules
-from upstream.takeover.takeover_actions import (
+from upstream.takeover.machine.group_view import GroupView, ViewedMember
+from upstream.takeover.machine.move import Move, MoveRules
+from upstream.takeover.machine.takeover_actions import (
     Action,
     Admit,
     Adopt,
@@ -39,12 +40,11 @@ from upstream.takeover.takeover_actions import (
     LeaveSeat,
     NotePlace,
     RemoveMembers,
-    Seat,
     Sync,
     TakeSeat,
     TurnAway,
 )
-from upstream.takeover.takeover_events import (
+from upstream.takeover.machine.takeover_events import (
     Ask,
     Described,
     Event,
@@ -58,7 +58,7 @@ from upstream.takeover.takeover_events import (
     Unanswered,
     Written,
 )
-from upstream.takeover.takeover_machine import Moved, begin_move, handle_event
+from upstream.takeover.machine.takeover_machine import Moved, begin_move, handle_event
 
 EMPTY_SUBSCRIPTION = encode_subscription(make_subscription(()), 0)
 GROUP = "orders"

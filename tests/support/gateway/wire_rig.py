@@ -11,6 +11,7 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from gateway.api import Api
 from gateway.apis.api_registry import APIS
+from gateway.fronting.front import Front
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import Broker, PartitionKey, PartitionLeader
 from gateway.wire_server import KafkaServer
@@ -84,6 +85,7 @@ async def run_rig(
     clock: Any = None,
     quotas: ClientQuotas | None = None,
     is_loaded: bool = True,
+    front: Front | None = None,
 ) -> AsyncIterator[Rig]:
     """A server over a coordinator in memory, stopped at the end."""
     quotas = quotas if quotas is not None else ClientQuotas()
@@ -104,6 +106,7 @@ async def run_rig(
         apis=apis,
         quotas=quotas,
         clock=clock,
+        front=front,
     )
     port = await server.start("127.0.0.1", 0)
     try:

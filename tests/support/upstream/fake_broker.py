@@ -227,7 +227,7 @@ class FakeCluster:
     """Brokers 1 to ``brokers``; ``coordinators``: broker by group, the first for all others."""
 
     def __init__(self, brokers: int = 1, tls: ssl.SSLContext | None = None) -> None:
-        self.cluster_id = "fake-cluster"
+        self.cluster_id: str | None = "fake-cluster"
         self.controller_id = 1
         self.coordinators: dict[str, int] = {}
         self.brokers = {node: FakeBroker(node, self, tls) for node in range(1, brokers + 1)}

@@ -81,6 +81,11 @@ def test_super_users_count_beside_the_acls_of_the_cluster() -> None:
             "upstream.sasl.mechanism has no effect with",
         ),
         (
+            {**FRONT, "listen.kafka": "0.0.0.0:9092", "allow.unauthenticated": "true"},
+            "a listener on 0.0.0.0: clients need an address to connect to",
+        ),
+        ({**FRONT, "listen.kafka": "127.0.0.1:0"}, "needs a Kafka listener with a port of its own"),
+        (
             {**FRONT, "authorizer.class.name": "StandardAuthorizer"},
             "authorizer.class.name has no effect with upstream.bootstrap.servers",
         ),

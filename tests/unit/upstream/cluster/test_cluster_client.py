@@ -194,6 +194,18 @@ async def test_brokers_move_come_and_go() -> None:
             assert len(changes) == 3
 
 
+async def test_a_callback_that_fails_does_not_end_the_following() -> None:
+    async with FakeCluster() as cluster, started(cluster, refresh_ms=20) as client:
+        failures: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: failures.append(said))
+        client.on_brokers_changed(lambda: {}["nothing"])
+        cluster.brokers[2] = FakeBroker(2, cluster)
+        await cluster[2].start()
+        await until(lambda: failures)
+        cluster.controller_id = 2
+        await until(lambda: client.controller_id == 2)
+
+
 async def test_a_broker_that_has_gone_ends_its_requests_first() -> None:
     async with FakeCluster(2) as cluster:
         go_on = asyncio.Event()
@@ -244,6 +256,13 @@ async def test_another_cluster_is_not_asked_anything() -> None:
         with pytest.raises(NotSent, match="another"):
             await client.open_raw(1)
         await until(lambda: not any(broker.open for broker in cluster.brokers.values()))
+
+
+async def test_a_cluster_that_does_not_always_say_its_id_is_no_other_one() -> None:
+    async with FakeCluster() as cluster, started(cluster) as client:
+        cluster.cluster_id = None
+        await client.refresh()
+        assert (client.cluster_id, client.fault) == ("fake-cluster", None)
 
 
 async def test_a_broker_that_knows_no_brokers_yet_changes_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.codec.client_frames import ClientRequest
+from gateway.codec.kio_schema import response_type
 from tests.support.upstream.fake_broker import (
     METADATA,
     Act,
@@ -72,6 +74,27 @@ async def test_what_is_no_answer_ends_the_connection_and_another_is_opened(data:
         assert isinstance(done[0], ClusterUnreachable)
         assert (await client.ask(NOBODY, node_id=1)).groups == ()
         assert broker.connections == before + 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_bytes_that_are_changed_anywhere_neither_hang_nor_crash(seed: int) -> None:
+    rng = random.Random(seed)
+    members = ({"member_id": "m", "member_metadata": b"x" * 50},)
+    groups = ({"group_id": "g", "group_state": "Stable", "members": members},)
+
+    def lie(asked: Asked) -> bytes:
+        data = bytearray(make_response(asked, {"groups": groups}))
+        for _ in range(rng.randrange(1, 4)):
+            data[rng.randrange(4, len(data))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
+        return bytes(data)
+
+    async with one_broker() as (cluster, client):
+        cluster[1].answers[DESCRIBE] = lie
+        asked = [client.ask(DESCRIBE_G, node_id=1, timeout_ms=5_000) for _ in range(20)]
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            assert isinstance(answer, ClusterUnreachable | response_type(DESCRIBE, 6))
+        cluster[1].answers[DESCRIBE] = lambda asked: {"groups": ()}
+        assert (await client.ask(DESCRIBE_G, node_id=1)).groups == ()
 
 
 async def test_an_answer_cut_short_and_closed() -> None:

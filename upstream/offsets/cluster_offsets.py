@@ -1,0 +1,297 @@
+"""Committed offsets in the cluster: commits are checked here, and made there by the sentinel.
+
+The commits of a group go one request after another, and what comes meanwhile is gathered for the
+next one. A commit is acknowledged when the cluster has acknowledged it, and only then.
+
+An answer that is lost leaves open whether the commit is done, and when: the broker may still have
+the request. Nothing is sent after it in the same name, for that would be taken back by it. So the
+sentinel joins again first (``Takeovers.note_lost_answer``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from coordinator.runtime.api import Answer, Coordinator, Reply
+from model.commands.offsets import DeleteOffsets, OffsetCommit, OffsetFetch
+from model.commands.places import CheckCommit, CheckTxnCommit
+from model.commands.transactions import TxnOffsetCommit
+from model.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    GroupError,
+    NonEmptyGroup,
+    NotCoordinator,
+    UnknownServerError,
+)
+from model.ids import GroupId
+from model.responses.offsets import OffsetCommitResponse
+from model.responses.response import Response
+from upstream.cluster.cluster import Cluster
+from upstream.fronted.hooks import Takeovers
+from upstream.offsets.commit_queue import (
+    Batch,
+    CommitQueue,
+    Load,
+    QueuedCommit,
+    accept_rows,
+    compute_answer,
+)
+from upstream.offsets.commit_requests import CommitRequests
+from upstream.offsets.offset_fetches import fetch_offsets
+from upstream.offsets.tasks import AnsweringTasks
+from upstream.statistics import UpstreamStatistics
+
+log = structlog.get_logger()
+
+TOO_MANY: Final = "Too many requests wait for the cluster."
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLimits:
+    """How much may wait: bytes of commits of a group and of all; fetches and transactions."""
+
+    group_bytes: int = 8 << 20
+    all_bytes: int = 64 << 20
+    running: int = 4_000
+
+
+DEFAULT_LIMITS: Final = OffsetLimits()
+
+
+class ClusterOffsets:
+    """The offsets of groups that are here, in the cluster. Implements ``Offsets``.
+
+    ``coordinator`` is the runtime, ``now_ms`` a monotonic clock.
+    """
+
+    are_in_cluster = True
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        cluster: Cluster,
+        takeovers: Takeovers,
+        *,
+        now_ms: Callable[[], int],
+        timeout_ms: int = 30_000,
+        limits: OffsetLimits = DEFAULT_LIMITS,
+        statistics: UpstreamStatistics | None = None,
+    ) -> None:
+        self._coordinator = coordinator
+        self._cluster = cluster
+        self._now_ms = now_ms
+        self._timeout_ms = timeout_ms
+        self._limits = limits
+        self._statistics = statistics or UpstreamStatistics()
+        self._requests = CommitRequests(coordinator, cluster, takeovers, now_ms, timeout_ms)
+        self._queues: dict[GroupId, CommitQueue] = {}
+        self._load = Load()
+        self._sending: set[GroupId] = set()
+        self._closed: set[GroupId] = set()
+        self._transactions: dict[GroupId, set[asyncio.Task[None]]] = {}
+        self._tasks = AnsweringTasks(limits.running)
+        self._is_stopping = False
+
+    async def stop(self) -> None:
+        """Accept nothing more; everything is answered."""
+        self._is_stopping = True
+        await self._tasks.stop()
+        for queue in list(self._queues.values()):
+            queue.fail_all(CoordinatorNotAvailable("The coordinator is stopping."))
+
+    async def close(self, group_id: GroupId) -> None:
+        """Accept no commits of a group any more; returns when all before are answered."""
+        self._closed.add(group_id)
+        answered = asyncio.Event()
+        self._call_after(group_id, answered.set)
+        await answered.wait()
+        await asyncio.gather(*self._transactions.get(group_id, ()), return_exceptions=True)
+
+    def reopen(self, group_id: GroupId) -> None:
+        """Accept the group's commits again."""
+        self._closed.discard(group_id)
+
+    def _find_refusal(self, group_id: GroupId) -> GroupError | None:
+        if self._is_stopping:
+            return CoordinatorNotAvailable("The coordinator is stopping.")
+        if group_id in self._closed:
+            return NotCoordinator(f"The group {group_id} is going back to the cluster.")
+        return None
+
+    # -------------------------------------------------------------------------------- commits
+
+    def commit(self, command: OffsetCommit, reply: Reply) -> None:
+        """Check a commit and queue it; answered as the cluster answers."""
+        group_id = command.group_id
+        refusal = self._find_refusal(group_id)
+        if refusal is not None:
+            reply(refusal)
+            return
+        queue = self._find_queue(group_id)
+        limits = self._limits
+        if queue.weight > limits.group_bytes or self._load.bytes > limits.all_bytes:
+            reply(CoordinatorLoadInProgress(TOO_MANY))
+            return
+        queued = queue.add(command, self._count(reply), self._now_ms())
+        self._coordinator.submit(
+            CheckCommit(command), partial(self._on_checked, group_id, queue, queued)
+        )
+
+    def _count(self, reply: Reply) -> Reply:
+        """Count a commit until it is answered, and how long that takes."""
+        statistics, began_s = self._statistics, time.perf_counter()
+        statistics.commits_unanswered_now += 1
+
+        def answer_counted(answer: Answer) -> None:
+            statistics.commits_unanswered_now -= 1
+            statistics.commit_seconds.add(time.perf_counter() - began_s)
+            reply(answer)
+
+        return answer_counted
+
+    def _find_queue(self, group_id: GroupId) -> CommitQueue:
+        queue = self._queues.get(group_id)
+        if queue is None:
+            queue = self._queues[group_id] = CommitQueue(len(group_id.encode()), self._load)
+        return queue
+
+    def _call_after(self, group_id: GroupId, callback: Callable[[], None]) -> None:
+        """Call when all commits of the group that were accepted before are answered."""
+        queue = self._queues.get(group_id)
+        if queue is None:
+            callback()
+        else:
+            queue.call_after(callback)
+
+    def _on_checked(
+        self, group_id: GroupId, queue: CommitQueue, queued: QueuedCommit, answer: Answer
+    ) -> None:
+        if isinstance(answer, OffsetCommitResponse):
+            queue.note_checked(queued, answer)
+        else:
+            assert isinstance(answer, GroupError)
+            queue.end(queued, answer)
+        self._go_on(group_id, queue)
+
+    def _go_on(self, group_id: GroupId, queue: CommitQueue) -> None:
+        """Send what is ready, unless that is being done."""
+        if group_id in self._sending:
+            return
+        batch = queue.take(self._now_ms(), self._timeout_ms)
+        if batch is not None:
+            self._sending.add(group_id)
+            self._tasks.run(self._send(group_id, queue, batch))
+        elif queue.is_empty and self._queues.get(group_id) is queue:
+            del self._queues[group_id]
+
+    async def _send(self, group_id: GroupId, queue: CommitQueue, first: Batch) -> None:
+        batch: Batch | None = first
+        try:
+            while batch is not None:
+                await self._send_batch(group_id, queue, batch)
+                batch = queue.take(self._now_ms(), self._timeout_ms)
+        except asyncio.CancelledError:
+            queue.fail_all(CoordinatorNotAvailable("The coordinator is stopping."))
+            raise
+        except Exception as bug:
+            log.exception("committing_failed", group_id=group_id)
+            queue.fail_all(UnknownServerError(repr(bug)))
+        finally:
+            self._sending.discard(group_id)
+        self._go_on(group_id, queue)
+
+    async def _send_batch(self, group_id: GroupId, queue: CommitQueue, batch: Batch) -> None:
+        statistics, commits = self._statistics, len(batch.commits)
+        statistics.commit_batches += 1
+        statistics.commits += commits
+        statistics.commits_in_flight_now += commits
+        try:
+            codes = await self._requests.commit(group_id, list(batch.rows.values()))
+        except GroupError as error:
+            queue.fail(batch, error.with_traceback(None))
+        else:
+            queue.settle(batch, codes)
+        finally:
+            statistics.commits_in_flight_now -= commits
+
+    # ---------------------------------------------------------------------------- transactions
+
+    def commit_transaction(self, command: TxnOffsetCommit, reply: Reply) -> None:
+        """Check a commit, and pass it on to the client's transaction in the cluster."""
+        group_id = command.group_id
+
+        def on_checked(answer: Answer) -> None:
+            refusal = self._find_refusal(group_id)
+            if refusal is not None or not isinstance(answer, OffsetCommitResponse):
+                reply(refusal or answer)
+                return
+            task = self._answer(self._commit_transaction(command, answer), reply)
+            if task is not None:
+                self._note_transaction(group_id, task)
+
+        self._coordinator.submit(CheckTxnCommit(command), on_checked)
+
+    def _note_transaction(self, group_id: GroupId, task: asyncio.Task[None]) -> None:
+        tasks = self._transactions.setdefault(group_id, set())
+        tasks.add(task)
+
+        def forget(done: asyncio.Task[None]) -> None:
+            tasks.discard(done)
+            if not tasks and self._transactions.get(group_id) is tasks:
+                del self._transactions[group_id]
+
+        task.add_done_callback(forget)
+
+    async def _commit_transaction(
+        self, command: TxnOffsetCommit, checked: OffsetCommitResponse
+    ) -> Response:
+        rows = accept_rows(command.topics, checked)
+        if not rows:
+            return checked
+        codes = await self._requests.commit_transaction(command, rows)
+        return compute_answer(checked, codes)
+
+    def _answer(
+        self, computing: Coroutine[Any, Any, Response], reply: Reply
+    ) -> asyncio.Task[None] | None:
+        if self._tasks.is_full or self._is_stopping:
+            computing.close()
+            reply(CoordinatorLoadInProgress(TOO_MANY))
+            return None
+        return self._tasks.answer(computing, reply)
+
+    # --------------------------------------------------------------------------------- fetches
+
+    def fetch(self, command: OffsetFetch, reply: Reply) -> None:
+        """Check a fetch, and ask the cluster once the commits before it are answered."""
+        ready = [False, False]
+
+        def note(which: int, answer: Answer | None) -> None:
+            if isinstance(answer, GroupError):
+                reply(answer)
+                return
+            ready[which] = True
+            if all(ready):
+                image = self._coordinator.image
+                fetching = fetch_offsets(self._cluster, image, command, self._timeout_ms)
+                self._answer(fetching, reply)
+
+        self._call_after(command.group_id, lambda: note(0, None))
+        self._coordinator.submit(replace(command, topics=()), partial(note, 1))
+
+    def delete(self, command: DeleteOffsets, reply: Reply) -> None:
+        """Refuse: in the cluster the sentinel counts as subscribed to every topic."""
+        reply(
+            NonEmptyGroup(
+                f"The offsets of group {command.group_id} are in the cluster, where Muster is a "
+                "member of the group: release the group to delete some of them."
+            )
+        )

@@ -1,0 +1,233 @@
+"""The commits of one group on their way to the cluster: a queue, and the batches taken from it.
+
+Pure: the shell is ``cluster_offsets``. A batch has the oldest commits, at most one row for each
+partition: of two commits of a partition the later is sent, and both get its result. There is one
+batch at a time, and commits are never sent after one that came later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from coordinator.runtime.api import Reply
+from model.commands.offsets import OffsetCommit, TopicOffsets
+from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
+from model.responses.offsets import OffsetCommitResponse, PartitionResult, TopicResult
+from upstream.offsets.offset_requests import Row, Spot
+
+BATCH_BYTES_MAX: Final = 400_000
+"""A broker writes a request as one batch of records, of 1 MB at most by default."""
+ROW_BYTES: Final = 100
+"""A record without the texts in it."""
+
+
+def weigh(commit: OffsetCommit) -> int:
+    """About the bytes that a commit takes while it waits."""
+    return sum(
+        ROW_BYTES * (1 + len(topic.partitions)) + sum(map(len, topic.offsets.metadata))
+        for topic in commit.topics
+    )
+
+
+@dataclass(slots=True)
+class QueuedCommit:
+    """A commit that is not answered yet.
+
+    ``checked`` is the answer of the check, ``None`` before it; ``left`` are the rows that are still
+    to be sent, ``codes`` the results of those that were.
+    """
+
+    number: int
+    commit: OffsetCommit
+    reply: Reply
+    since_ms: int
+    weight: int
+    checked: OffsetCommitResponse | None = None
+    left: deque[Row] = field(default_factory=deque)
+    codes: dict[Spot, ErrorCode] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows of one request, and the commits that they are of, with their partitions."""
+
+    rows: dict[Spot, Row] = field(default_factory=dict)
+    commits: list[tuple[QueuedCommit, list[Spot]]] = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Load:
+    """About the bytes of all commits that wait, of all groups."""
+
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class CommitQueue:
+    """The queue of a group, whose id has ``id_bytes``.
+
+    ``weight`` is about the bytes of its commits. What waits for commits to be answered is called
+    when they are.
+    """
+
+    id_bytes: int
+    load: Load
+    commits: dict[int, QueuedCommit] = field(default_factory=dict)
+    weight: int = 0
+    _next: int = 0
+    _waiting: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits here."""
+        return not self.commits and not self._waiting
+
+    def add(self, commit: OffsetCommit, reply: Reply, now_ms: int) -> QueuedCommit:
+        """Accept a commit; it is sent when it has been checked."""
+        queued = QueuedCommit(self._next, commit, reply, now_ms, weigh(commit))
+        self._next += 1
+        self.commits[queued.number] = queued
+        self.weight += queued.weight
+        self.load.bytes += queued.weight
+        return queued
+
+    def note_checked(self, queued: QueuedCommit, answer: OffsetCommitResponse) -> None:
+        """The check has accepted some rows of a commit; without any, it is answered."""
+        queued.checked = answer
+        rows = accept_rows(queued.commit.topics, answer)
+        queued.left.extend(rows)
+        if not rows:
+            self.end(queued, answer)
+
+    def end(self, queued: QueuedCommit, answer: OffsetCommitResponse | GroupError) -> None:
+        """Answer a commit, unless it was answered."""
+        if self.commits.pop(queued.number, None) is None:
+            return
+        self.weight -= queued.weight
+        self.load.bytes -= queued.weight
+        queued.reply(answer)
+        self._call_waiting()
+
+    def call_after(self, callback: Callable[[], None]) -> None:
+        """Call when all commits that were accepted before are answered."""
+        self._waiting.append((self._next, callback))
+        self._call_waiting()
+
+    def _call_waiting(self) -> None:
+        while self._waiting:
+            before, callback = self._waiting[0]
+            oldest = next(iter(self.commits), before)
+            if oldest < before:
+                return
+            self._waiting.popleft()
+            callback()
+
+    # ------------------------------------------------------------------------------------ batches
+
+    def take(self, now_ms: int, waits_max_ms: int) -> Batch | None:
+        """The next batch; ``None`` if the oldest commit is not checked yet, or there is none.
+
+        Commits that have waited for so long that nobody awaits their answers are refused instead.
+        """
+        self._refuse_old(now_ms - waits_max_ms)
+        batch = Batch()
+        for queued in self.commits.values():
+            if queued.checked is None or not self._add(batch, queued):
+                break
+        return batch if batch.commits else None
+
+    def _refuse_old(self, before_ms: int) -> None:
+        old = []
+        for queued in self.commits.values():
+            if queued.checked is None or queued.since_ms >= before_ms:
+                break
+            old.append(queued)
+        for queued in old:
+            self.end(queued, CoordinatorNotAvailable("The cluster does not answer in time."))
+
+    def _add(self, batch: Batch, queued: QueuedCommit) -> bool:
+        """Add what fits; whether all of the commit did."""
+        spots: list[Spot] = []
+        rows, left = batch.rows, queued.left
+        while left and self._fits(batch, left[0]):
+            row = left.popleft()
+            spots.append(row.spot)
+            rows[row.spot] = row
+            batch.bytes += self._measure(row)
+        if spots:
+            batch.commits.append((queued, spots))
+        return not left
+
+    def _measure(self, row: Row) -> int:
+        # Text is at most three bytes a UTF-16 unit; the key has the group and the topic.
+        return ROW_BYTES + self.id_bytes + len(row.topic) + 3 * len(row.metadata)
+
+    def _fits(self, batch: Batch, row: Row) -> bool:
+        """Whether the row belongs in this batch.
+
+        A row replaces that of an earlier commit only if the cluster can refuse it for no reason of
+        its own: a longer text might be too long.
+        """
+        if batch.rows and batch.bytes + self._measure(row) > BATCH_BYTES_MAX:
+            return False
+        earlier = batch.rows.get(row.spot)
+        return earlier is None or len(row.metadata) <= len(earlier.metadata)
+
+    def settle(self, batch: Batch, codes: dict[Spot, ErrorCode]) -> None:
+        """Note the results of a batch, and answer the commits that are complete."""
+        for queued, spots in batch.commits:
+            for spot in spots:
+                # Without a result nobody knows whether it was done.
+                queued.codes[spot] = codes.get(spot, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            if not queued.left:
+                assert queued.checked is not None
+                self.end(queued, compute_answer(queued.checked, queued.codes))
+
+    def fail(self, batch: Batch, error: GroupError) -> None:
+        """Refuse the commits of a batch."""
+        for queued, _ in batch.commits:
+            self.end(queued, error)
+
+    def fail_all(self, error: GroupError) -> None:
+        """Refuse everything."""
+        for queued in list(self.commits.values()):
+            self.end(queued, error)
+
+
+def accept_rows(topics: Iterable[TopicOffsets], answer: OffsetCommitResponse) -> list[Row]:
+    """The rows that a check has accepted, by the names of their topics now."""
+    rows: dict[Spot, Row] = {}
+    # A topic without partitions may have no result.
+    asked = (topic for topic in topics if len(topic.partitions))
+    results = (result for result in answer.topics if result.partitions)
+    for topic, result in zip(asked, results, strict=True):
+        for row, checked in zip(topic.offsets.rows(), result.partitions, strict=True):
+            if checked.error is ErrorCode.NONE and result.name is not None:
+                found = Row(result.name, *row)
+                rows.pop(found.spot, None)
+                rows[found.spot] = found
+    return list(rows.values())
+
+
+def compute_answer(
+    checked: OffsetCommitResponse, codes: Mapping[Spot, ErrorCode]
+) -> OffsetCommitResponse:
+    """The answer to a commit: what the check has refused, and the results of the rest."""
+    return OffsetCommitResponse(tuple(_compute_topic(topic, codes) for topic in checked.topics))
+
+
+def _compute_topic(topic: TopicResult, codes: Mapping[Spot, ErrorCode]) -> TopicResult:
+    name = topic.name
+    if name is None:
+        return topic
+    rows = tuple(
+        PartitionResult(row.partition, codes[name, row.partition])
+        if row.error is ErrorCode.NONE
+        else row
+        for row in topic.partitions
+    )
+    return replace(topic, partitions=rows)

@@ -1,0 +1,1 @@
+"""Frames of a relay connection: their heads, groups' requests, and which wait for an answer."""

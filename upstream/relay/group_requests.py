@@ -1,0 +1,121 @@
+"""Decides what becomes of a group's request: it passes, is answered here, or is split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from model.errors import ErrorCode
+from model.places import Place
+from upstream.relay.frames.exchanges import Exchange
+from upstream.relay.frames.group_frames import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    SYNC_GROUP,
+    GroupFrame,
+    keep_groups,
+    make_answer,
+    make_join_answer,
+)
+from upstream.relay.groups.seen_members import SeenMember
+from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED
+from upstream.relay.relaying import Relaying
+
+_HERE: Final = (Place.TAKING, Place.MUSTER)
+_FIRST_WITH_MEMBER_ID_REQUIRED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The frame goes to the broker."""
+
+    exchange: Exchange
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The client gets the frame."""
+
+    exchange: Exchange
+    frame: bytes
+
+
+def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answered:
+    """Decide about a request of ``GROUP_KEYS``, and tell what it shows."""
+    head = request.head
+    exchange = Exchange(head.key, head.version, head.correlation_id)
+    if head.key in (CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE) and (
+        head.key in relaying.rewriting.added
+    ):
+        return Answered(exchange, _answer_consumer_protocol(request, relaying))
+    group_ids = request.group_ids
+    here = tuple(name for name in group_ids if relaying.places.find_place(name) in _HERE)
+    if len(here) == len(group_ids) and here:
+        return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
+    if here:
+        exchange.request, exchange.refused = replace(request, frame=b""), here
+        return Passed(exchange, keep_groups(request, set(group_ids) - set(here)))
+    if head.key in (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP):
+        answer = _look_at_member(request, exchange, relaying, now)
+        if answer is not None:
+            return Answered(exchange, answer)
+    return Passed(exchange, request.frame)
+
+
+def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:
+    """The cluster has no consumer protocol: its groups are classic, and members come to us."""
+    places = relaying.places
+    if request.head.key == CONSUMER_GROUP_HEARTBEAT:
+        group_id = request.body.group_id
+        if places.find_place(group_id) is Place.UPSTREAM:
+            places.asks_to_take(group_id, CONSUMER_PROTOCOL)
+        return make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR)
+    return make_answer(
+        request,
+        lambda group_id: (
+            ErrorCode.NOT_COORDINATOR
+            if places.find_place(group_id) in _HERE
+            else ErrorCode.GROUP_ID_NOT_FOUND
+        ),
+    )
+
+
+def _look_at_member(
+    request: GroupFrame, exchange: Exchange, relaying: Relaying, now: float
+) -> bytes | None:
+    """Note whose request it is; the answer, if it must not pass."""
+    body, key = request.body, request.head.key
+    exchange.group_id, exchange.client_id = body.group_id, request.client_id
+    if key == LEAVE_GROUP:
+        rows = getattr(body, "members", None)
+        exchange.left = (body.member_id,) if rows is None else tuple(x.member_id for x in rows)
+        return None
+    exchange.member_id = body.member_id
+    if key in (JOIN_GROUP, SYNC_GROUP):
+        exchange.waits = make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR)
+    if key != JOIN_GROUP:
+        return None
+    places = relaying.places
+    if places.asks_to_take(body.group_id, JOINED):
+        return exchange.waits
+    if body.member_id and places.knew_member(body.group_id, body.member_id):
+        # A member of Muster's: with an empty id librdkafka joins again at once, as a new one.
+        if request.head.version < _FIRST_WITH_MEMBER_ID_REQUIRED:
+            return make_join_answer(request, ErrorCode.UNKNOWN_MEMBER_ID, "")
+        return make_join_answer(request, ErrorCode.MEMBER_ID_REQUIRED, "")
+    places.note_joined(body.group_id, body.member_id)
+    if body.member_id:
+        seen = exchange.joining = SeenMember(
+            request.client_id,
+            body.session_timeout,
+            getattr(body, "rebalance_timeout", body.session_timeout),
+            getattr(body, "group_instance_id", None),
+            now,
+            is_joining=True,
+        )
+        exchange.is_new_member = relaying.members.note_join(body.group_id, body.member_id, seen)
+    return None

@@ -1,0 +1,41 @@
+"""Settings of the relays."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.rewriting.api_versions import OWN_OFFERS
+from gateway.rewriting.naming import OwnNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelaySettings:
+    """``added`` are the versions of the APIs of the consumer protocol that relays offer."""
+
+    own: OwnNode
+    """Muster's node; relays are advertised with its host."""
+    ports: range
+    bind_host: str = "0.0.0.0"
+    tls: ssl.SSLContext | None = None
+    added: Mapping[int, range] = field(default_factory=lambda: OWN_OFFERS)
+    connections_max: int = 10_000
+    """Of each relay."""
+    unanswered_max: int = 1_000
+    """Requests of a connection; a client that sends more waits."""
+    unsent_bytes_max: int = 64 * 1024
+    """Of a connection, in each direction; above it the other side is not read."""
+    held_request_bytes_max: int = 32 * 1024 * 1024
+    """The largest request that is looked at, such as the leader's SyncGroup of a large group."""
+    held_response_bytes_max: int = 64 * 1024 * 1024
+    """The largest response that is looked at, such as Metadata of many topics."""
+    held_bytes_total_max: int = 512 * 1024 * 1024
+    """Of all connections."""
+    connect_timeout_ms: int = 30_000
+    idle_ms: int = 600_000
+    stalled_ms: int = 60_000
+    """How long a client, or a broker, may take nothing of what there is to send, or stop in the
+    middle of what is looked at."""
+    late_answer_ms: int = 10_000
+    """How long the broker's answer may be awaited to a request that was answered here."""

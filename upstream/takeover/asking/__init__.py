@@ -1,0 +1,1 @@
+"""What the cluster is asked while groups are moved, for a group and for its members."""

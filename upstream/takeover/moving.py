@@ -1,0 +1,72 @@
+"""What the movers of all groups share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from coordinator.runtime.api import Coordinator
+from upstream.cluster.cluster import Cluster
+from upstream.sentinel.sentinel_sign import SentinelSign
+from upstream.sentinel.upkeep import SentinelUpkeep
+from upstream.takeover.asking.on_the_way import MembersOnTheWay
+from upstream.takeover.machine.move import MoveRules
+
+OnStep: TypeAlias = Callable[[str, str], Awaitable[None]]
+"""Called with the name of a step and the group, before anything is done at that step."""
+CarryOffsets: TypeAlias = Callable[[str], Awaitable[None]]
+"""Called with a group whose offsets are to be taken to another place."""
+
+
+class SeenTimes(Protocol):
+    """A member that a relay has seen."""
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """Its session timeout."""
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """Its rebalance timeout."""
+
+
+class RelayedMembers(Protocol):
+    """What a takeover needs of the relays."""
+
+    def members_of(self, group_id: str) -> Mapping[str, SeenTimes]:
+        """The members that came through a relay."""
+
+    def end_waits(self, group_id: str) -> None:
+        """Answer NOT_COORDINATOR to all JoinGroups and SyncGroups of the group that wait."""
+
+
+async def _no_step(step: str, group_id: str) -> None:
+    return None
+
+
+@dataclass(slots=True)
+class Moving:
+    """``turns`` bounds how many groups are moved at once, ``joins`` how many sentinels join.
+
+    ``coordinator`` is the runtime itself: what is asked of it is not looked at by place.
+
+    ``carry_here`` is called before a group is adopted, and ``carry_back`` before its sentinel
+    leaves: where offsets are kept here they are copied then, and else what is on its way to the
+    cluster is waited for.
+    """
+
+    cluster: Cluster
+    coordinator: Coordinator
+    relays: RelayedMembers
+    sign: SentinelSign
+    rules: MoveRules
+    on_the_way: MembersOnTheWay
+    upkeep: SentinelUpkeep
+    clock_ms: Callable[[], int]
+    turns: asyncio.Semaphore
+    joins: asyncio.Semaphore
+    on_step: OnStep = _no_step
+    carry_here: CarryOffsets | None = None
+    carry_back: CarryOffsets | None = None
