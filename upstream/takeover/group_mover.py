@@ -58,6 +58,8 @@ log = structlog.get_logger("muster.upstream")
 
 _SETTLED: Final = frozenset({Step.UPSTREAM, Step.HERE})
 _WITHOUT_TURN: Final = _SETTLED | {Step.WAITING}
+_SETTLED_STATES: Final = ("CompletingRebalance", "Stable")
+_TELL_AGAIN_MS: Final = 1_000
 _JOIN_WAIT_MS: Final = 10_000
 """How long a member that is on its way to the cluster is expected to be seen there."""
 
@@ -87,6 +89,7 @@ class GroupMover:
         self.leaving: frozenset[MemberId] = frozenset()
         self._gone: set[MemberId] = set()
         self._gone_ms = 0
+        self._told_ms = 0
 
     # ------------------------------------------------------------------------------- the outside
 
@@ -204,7 +207,7 @@ class GroupMover:
             case actions.GetUp():
                 self.get_up()
             case actions.CountMembers():
-                return StillHere(await self._count_members())
+                return await self._count()
             case actions.NotePlace() | actions.Adopt() | actions.BeginReturn() | actions.GiveUp():
                 return await self._write(action)
             case _:
@@ -326,13 +329,19 @@ class GroupMover:
                     # After a restart it must not join again to learn its generation.
                     place, generation = self.move.place, self.seat.generation
                     await coordinator.call(NotePlace(INTERNAL, group_id, place, generation))
-                await coordinator.call(ReturnGroup(INTERNAL, group_id))
-                group = await describe_here(coordinator, group_id)
-                members = () if group is None else group.members
-                self.leaving = frozenset(member.member_id for member in members)
+                self.leaving = frozenset()
                 self._gone.clear()
+                await self._send_members_away()
             case actions.GiveUp():
                 await coordinator.call(GiveGroupUp(INTERNAL, group_id))
+
+    async def _send_members_away(self) -> None:
+        coordinator, group_id = self._moving.coordinator, self._group_id
+        self._told_ms = self._moving.clock_ms()
+        await coordinator.call(ReturnGroup(INTERNAL, group_id))
+        group = await describe_here(coordinator, group_id)
+        members = () if group is None else group.members
+        self.leaving |= {member.member_id for member in members}
 
     def _make_adoption(self, action: actions.Adopt) -> AdoptGroup:
         members = tuple(
@@ -359,6 +368,13 @@ class GroupMover:
             members,
         )
 
+    async def _count(self) -> StillHere:
+        try:
+            return StillHere(await self._count_members())
+        except GroupError as error:
+            log.debug("members_not_counted", group=self._group_id, cause=error.message)
+            return StillHere(1)
+
     async def _count_members(self) -> int:
         """Members that are still to come to the cluster; those on their way there must be seen."""
         coordinator = self._moving.coordinator
@@ -367,6 +383,12 @@ class GroupMover:
             for member_id in self.leaving
             if member_id not in self._gone and coordinator.holds_member(self._group_id, member_id)
         ]
+        if here and self._moving.clock_ms() - self._told_ms >= _TELL_AGAIN_MS:
+            # A join phase that had begun may have ended here, with those who waited in it.
+            group = await describe_here(coordinator, self._group_id)
+            if group is not None and group.state in _SETTLED_STATES:
+                await self._send_members_away()
+            self._told_ms = self._moving.clock_ms()
         if here or not self._gone:
             return len(here)
         if self._moving.clock_ms() - self._gone_ms >= _JOIN_WAIT_MS:

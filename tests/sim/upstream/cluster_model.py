@@ -7,6 +7,8 @@ commits with their checks. Replies are called at once or when a wait ends; a rep
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from model.errors import ErrorCode
 from muster.assignors.embedded import decode_subscription
 from tests.sim.upstream.cluster_values import (
@@ -112,11 +114,23 @@ class ClusterModel:
             group.phase_ends_ms = NEVER_MS
             for each in group.members.values():
                 each.assignment = assignments.get(each.member_id, b"")
+            group.keep()
+            for each in tuple(group.members.values()):
                 waiting, each.on_synced = each.on_synced, None
                 if waiting is not None:
                     each.heard_ms = self.now_ms
                     waiting(Synced(ErrorCode.NONE, each.assignment))
         return None
+
+    def move_coordinator(self, group_id: str) -> None:
+        """Another broker loads the group: what waits is never answered, sessions begin anew."""
+        group = self.group(group_id)
+        kept = group.kept or ModelGroup(group_id)
+        members = {name: replace(member) for name, member in kept.members.items()}
+        for member in members.values():
+            member.heard_ms = self.now_ms
+        offsets = group.offsets
+        self.groups[group_id] = replace(kept, members=members, offsets=offsets, kept=kept)
 
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
@@ -262,6 +276,7 @@ class ClusterModel:
         if was_leader:
             group.leader = member.member_id
         if group.state == STABLE and same and group.protocol in protocols:
+            group.keep()
             return on_joined(self._answer(group, member, skip=was_leader))
         self._wait_for_join(group, member, on_joined)
         return None
@@ -337,6 +352,7 @@ class ClusterModel:
         group.generation += 1
         if not group.members:
             group.state, group.protocol, group.leader = EMPTY, "", ""
+            group.keep()
             return
         group.state = COMPLETING
         sets = [set(member.protocols) for member in group.members.values()]

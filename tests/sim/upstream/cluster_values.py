@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from model.errors import ErrorCode
 
@@ -71,6 +71,16 @@ class ModelGroup:
     offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     phase_ends_ms: int = NEVER_MS
     delay_ends_ms: int = NEVER_MS
+    kept: ModelGroup | None = None
+    """What the log has: written at the end of each sync phase, and when the group is empty."""
+
+    def keep(self) -> None:
+        """Write the group to the log."""
+        members = {
+            name: replace(member, on_joined=None, on_synced=None)
+            for name, member in self.members.items()
+        }
+        self.kept = replace(self, members=members, kept=None)
 
     def find_instance(self, instance_id: str | None) -> ModelMember | None:
         """The static member with the instance id."""

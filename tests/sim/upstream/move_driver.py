@@ -15,7 +15,7 @@ from model.places import Place
 from muster.assignors.embedded import make_subscription
 from muster.assignors.embedded.consumer_protocol import encode_subscription
 from tests.sim.upstream.cluster_model import ClusterModel
-from tests.sim.upstream.cluster_values import STABLE, Joined, Synced
+from tests.sim.upstream.cluster_values import NEVER_MS, STABLE, Joined, Synced
 from upstream.sentinel.sentinel_seat import Seat
 from upstream.sentinel.sentinel_sign import (
     INSTANCE_ID,
@@ -63,6 +63,7 @@ from upstream.takeover.machine.takeover_steps import Step
 
 EMPTY_SUBSCRIPTION = encode_subscription(make_subscription(()), 0)
 GROUP = "orders"
+JOIN_TIMEOUT_MS = 30_000
 
 
 def make_view(model: ClusterModel, group_id: str) -> GroupView:
@@ -106,6 +107,7 @@ class MoveDriver:
     noted_generation: int = 0
     events: deque[Event] = field(default_factory=deque)
     joins: int = 0
+    join_ends_ms: int = NEVER_MS
 
     def __post_init__(self) -> None:
         self.rules = MoveRules(uuid=self.uuid)
@@ -140,10 +142,15 @@ class MoveDriver:
         """Let time pass, in steps to each deadline."""
         end_ms = self.model.now_ms + ms
         while True:
-            due_ms = min(self.move.deadline_ms, self.model.next_deadline_ms())
+            own_ms = min(self.move.deadline_ms, self.join_ends_ms)
+            due_ms = min(own_ms, self.model.next_deadline_ms())
             if due_ms > end_ms:
                 break
             self.model.advance(max(due_ms, self.model.now_ms))
+            if self.join_ends_ms <= self.model.now_ms:
+                self.joins += 1
+                self.join_ends_ms = NEVER_MS
+                self.events.append(Unanswered(Ask.JOIN))
             if self.move.deadline_ms <= self.model.now_ms:
                 self.events.append(TimePassed())
             self._run()
@@ -166,8 +173,15 @@ class MoveDriver:
             if lost == "before":
                 self.events.append(Unanswered(_ASKS[type(action)]))
                 continue
+            queued = len(self.events)
             events = self._perform(action)
-            self.events += [Unanswered(_ASKS[type(action)])] if lost == "after" else events
+            if lost == "after":
+                if isinstance(action, Join):
+                    self.joins += 1
+                    self.join_ends_ms = NEVER_MS
+                self.events = deque([*self.events][:queued])
+                events = [Unanswered(_ASKS[type(action)])]
+            self.events += events
 
     def _perform(self, action: Action) -> list[Event]:
         match action:
@@ -183,6 +197,7 @@ class MoveDriver:
                 return self._leave([(action.member_id, INSTANCE_ID)])
             case CloseJoin():
                 self.joins += 1
+                self.join_ends_ms = NEVER_MS
             case CountMembers():
                 return [StillHere(len(self.here))]
             case TakeSeat():
@@ -190,10 +205,13 @@ class MoveDriver:
             case GetUp():
                 self.seat = None
             case EndWaits() | Admit() | TurnAway():
-                pass
+                self.on_members(action)
             case _:
                 return self._write(action)
         return []
+
+    def on_members(self, action: Action) -> None:
+        """Something is to be told to the members."""
 
     def _write(self, action: Action) -> list[Event]:
         match action:
@@ -218,10 +236,12 @@ class MoveDriver:
     def _join(self, action: Join) -> None:
         self.joins += 1
         turn = self.joins
+        self.join_ends_ms = self.model.now_ms + JOIN_TIMEOUT_MS
 
         def on_joined(joined: Joined) -> None:
             if turn != self.joins:
                 return
+            self.join_ends_ms = NEVER_MS
             others = {name for name, _ in joined.members} - {joined.member_id}
             assigns = joined.leader == joined.member_id and not joined.skip_assignment
             if joined.leader != joined.member_id and joined.protocol != PROTOCOL_NAME:

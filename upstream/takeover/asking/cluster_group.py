@@ -24,8 +24,10 @@ from upstream.takeover.machine.takeover_actions import Join
 from upstream.takeover.machine.takeover_events import JoinAnswered
 
 ASK_TIMEOUT_MS: Final = 10_000
-JOIN_TIMEOUT_MS: Final = 90_000
+BESIDE_TIMEOUT_MS: Final = 90_000
 """Longer than a join phase waits for members that are removed meanwhile."""
+ALONE_TIMEOUT_MS: Final = 30_000
+"""Longer than the initial delay of a group without members."""
 _DEAD: Final = "Dead"
 _GONE: Final = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID)
 
@@ -115,7 +117,8 @@ class ClusterGroup:
             action.session_timeout_ms,
             action.rebalance_timeout_ms,
         )
-        response = await link.ask(request, timeout_ms=JOIN_TIMEOUT_MS)
+        timeout_ms = BESIDE_TIMEOUT_MS if action.protocols else ALONE_TIMEOUT_MS
+        response = await link.ask(request, timeout_ms=timeout_ms)
         answered = read_join(response, action.protocols)
         self._has_moved = answered.code is not ErrorCode.NONE
         return answered

@@ -214,7 +214,10 @@ def _note(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Move:
             return _note_join(move, event, rules)
         case SyncAnswered() if event.code in _UNSEATING_CODES:
             return replace(move, seat=None)
-        case SeatLost() if event.code in _REPLACED_CODES and move.step is not Step.WAITING:
+        case SeatLost(code=ErrorCode.ILLEGAL_GENERATION) if move.step is Step.WAITING:
+            return replace(move, noted_generation=0)
+        case SeatLost() if event.code in _REPLACED_CODES and move.step is Step.HERE:
+            # At any other step it is about a seat before this one.
             return replace(move, seat=None)
         case _:
             return move

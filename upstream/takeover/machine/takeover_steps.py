@@ -135,7 +135,7 @@ STEPS: Final[dict[tuple[Step, Sign], Step]] = {
     (Step.RETURNING, Sign.ONCE_MORE): Step.RETURNING,
     (Step.WAITING, Sign.ALL_GONE): Step.LEAVING,
     (Step.WAITING, Sign.FENCED): Step.GIVING_UP,
-    (Step.WAITING, Sign.SEAT_LOST): Step.GIVING_UP,
+    (Step.WAITING, Sign.SEAT_LOST): Step.CHECKING,
     (Step.LEAVING, Sign.LEFT): Step.GIVING_UP,
     (Step.LEAVING, Sign.ONCE_MORE): Step.LEAVING,
     (Step.GIVING_UP, Sign.WRITTEN): Step.UPSTREAM,

@@ -176,12 +176,12 @@ def read_adopting(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Si
 
 
 def read_backing_out(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Sign | None:
-    """A sentinel that cannot leave is dropped by the cluster in the end."""
+    """A sentinel that stayed beside the members would hold up each of their rebalances."""
     match event:
         case LeaveAnswered() if event.code in _LEFT_CODES:
             return Sign.LEFT
         case LeaveAnswered() | Unanswered(asked=Ask.LEAVE):
-            return Sign.LEFT if move.tries > 2 * rules.tries_max else Sign.ONCE_MORE
+            return Sign.ONCE_MORE
         case _:
             return None
 

@@ -448,6 +448,21 @@ def test_changed_topics_are_assigned_anew() -> None:
     assert muster.seat.generation == seat.generation + 1
 
 
+def test_a_loss_that_is_heard_of_late_is_not_the_new_seat_s() -> None:
+    _model, members, muster = begin()
+    take(muster, members)
+
+    def lose(action: Action) -> str:
+        if isinstance(action, Sync):
+            muster.events.append(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
+        return ""
+
+    muster.lose = lose
+    muster.send(TopicsChanged())
+    assert muster.is_at(Step.HERE)
+    assert muster.seat is not None
+
+
 def test_a_group_here_is_not_given_up_because_the_cluster_is_silent() -> None:
     _model, members, muster = begin()
     take(muster, members)
