@@ -85,7 +85,7 @@ class Service:
         self._audit: Audit = self._audit_log or NO_AUDIT
         self._plane = self._make_plane(specs, names_topics)
         self._quotas = ClientQuotas(compute_settings_object(QuotaSettings, resolved))
-        self._doors = Doors(resolved, self._audit)
+        self._doors = Doors(resolved, self._audit, self._plane.cluster)
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None

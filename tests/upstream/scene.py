@@ -28,7 +28,7 @@ from tests.groups import CHECKOUT
 from tests.interop.classic_clients import Member
 from tests.kafka.broker import Setting
 from tests.kafka.processes import find_ports
-from tests.kafka.releases import KafkaCluster, Release, start_cluster
+from tests.kafka.releases import Release, start_cluster
 from tests.server import MusterServer
 from tests.support.waiting import wait_until
 from tests.upstream.clients import start_member
@@ -93,7 +93,7 @@ class Scene:
             )
             self.create_topic(TOPIC)
             if self._with_muster:
-                self.server = stack.enter_context(self._make_server(self.cluster))
+                self.server = stack.enter_context(self.make_server("data"))
             self.traffic = stack.enter_context(
                 Traffic(self.cluster.bootstrap, TOPIC, self.partitions, self._per_s)
             )
@@ -277,15 +277,16 @@ class Scene:
         assert not violations, "\n".join(violations)
         return ledger
 
-    def _make_server(self, cluster: KafkaCluster) -> MusterServer:
+    def make_server(self, name: str) -> MusterServer:
+        """A Muster in front of the cluster, with a data folder of this name; not started."""
         kafka, *relays = find_ports(1 + self._brokers + _SPARE_PORTS)
         settings = {
-            "upstream.bootstrap.servers": cluster.bootstrap,
+            "upstream.bootstrap.servers": self.cluster.bootstrap,
             "upstream.relay.ports": f"{relays[0]}-{relays[-1]}",
             "listen.kafka": f"127.0.0.1:{kafka}",
             **self._muster_settings,
         }
-        server = MusterServer(self.folder / "data", settings=settings)
+        server = MusterServer(self.folder / name, settings=settings)
         server.module = self._server_module
         return server
 

@@ -190,7 +190,7 @@ class ClusterClient:
         if node_id is None:
             node_id = self._peers.choose()
         broker = self._find_broker(node_id)
-        streams = await self._opener.open_streams(broker.host, broker.port)
+        streams = await self._opener.open_streams(broker.host, broker.port, for_others=True)
         return StreamLink(*streams, self._settings)
 
     def _find_broker(self, node_id: int | None) -> ClusterBroker:

@@ -10,7 +10,6 @@ from gateway.fronting.front import LinkUnavailable, PassedClient, PassedLink
 from model.ids import GroupId
 from model.places import Place
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
-from upstream.sentinel.sentinel_sign import SentinelSign
 from upstream.statistics import UpstreamStatistics
 
 _NAMES: Final = {api.key: api.name for api in APIS}
@@ -30,8 +29,8 @@ class Places(Protocol):
     def ask_to_take(self, group_id: GroupId, cause: str) -> None:
         """Have the group taken over soon."""
 
-    def other_muster_of(self, group_id: str) -> SentinelSign | None:
-        """Another Muster that has the group, and lives."""
+    def other_muster_of(self, group_id: str) -> tuple[str, int] | None:
+        """Host and port of another Muster that has the group, and lives."""
 
 
 class ClusterFront:
@@ -50,7 +49,7 @@ class ClusterFront:
         """``address_of`` is that of a broker's relay.
 
         ``passes_anonymous``: clients that did not log in at the cluster are passed on too. They
-        are who Muster's connections are before a login: nobody, or whom Muster's certificate names.
+        are nobody there: Muster does not show its own certificate for them.
         """
         self._cluster = cluster
         self._places = places
@@ -86,7 +85,7 @@ class ClusterFront:
     def other_muster_of(self, group_id: str) -> tuple[int, str, int] | None:
         found = self._places.other_muster_of(group_id)
         # Its node id is not known here, and no client keeps one from FindCoordinator.
-        return None if found is None else (self._node_id + 1, found.host, found.port)
+        return None if found is None else (self._node_id + 1, *found)
 
     def note_passed_on(self, key: int) -> None:
         # Only APIs that all brokers serve are passed on: there are few keys.

@@ -216,11 +216,13 @@ class ClusterOffsets:
         try:
             codes = await self._requests.commit(group_id, list(batch.rows.values()))
         except GroupError as error:
-            queue.fail(batch, error.with_traceback(None))
+            answering = queue.fail(batch, error.with_traceback(None))
         else:
-            queue.settle(batch, codes)
+            answering = queue.settle(batch, codes)
         finally:
             statistics.commits_in_flight_now -= commits
+        for _ in answering:
+            await asyncio.sleep(0)
 
     # ---------------------------------------------------------------------------- transactions
 

@@ -106,12 +106,13 @@ class Relays:
     async def _follow(self) -> None:
         async with self._following:
             brokers = dict(self._relaying.cluster.brokers)
+            before = set(self._relays)
             gone = [node_id for node_id in self._relays if node_id not in brokers]
             for node_id in gone:
                 await self._relays.pop(node_id).stop("broker-gone")
             for node_id in sorted(brokers):
                 await self._follow_broker(node_id, brokers[node_id])
-            is_changed = bool(gone) or set(self._brokers) != set(brokers)
+            is_changed = set(self._relays) != before
             self._brokers = brokers
         if is_changed:
             self._on_changed()

@@ -19,7 +19,7 @@ from model.commands.places import (
 )
 from model.errors import GroupError
 from model.ids import GroupId, InstanceId, MemberId
-from model.places import Place
+from model.places import GroupPlace, Place
 from muster.assignors.embedded import PROTOCOL_TYPE
 from upstream.cluster.cluster import ClusterUnreachable
 from upstream.sentinel.sentinel_seat import Seat
@@ -90,11 +90,12 @@ class GroupMover:
 
     # ------------------------------------------------------------------------------- the outside
 
-    def start(self, place: Place) -> None:
+    def start(self, place: GroupPlace | None) -> None:
         """Begin, where the log says that the group is."""
         first = None
-        if place is not Place.UPSTREAM:
-            first = begin_move(self._group_id, place, self._moving.clock_ms(), self._moving.rules)
+        if place is not None:
+            now_ms, rules = self._moving.clock_ms(), self._moving.rules
+            first = begin_move(self._group_id, place.place, place.generation, now_ms, rules)
         self._task = asyncio.get_running_loop().create_task(self._run(first))
 
     async def stop(self) -> None:
@@ -177,15 +178,8 @@ class GroupMover:
         before = self.move
         self.move, todo = moved
         if self.move.step is not before.step:
-            log.debug("takeover_step", group=self._group_id, step=self.move.step.name.lower())
+            self._moving.log.note_step(before, self.move)
             await self._moving.on_step(self.move.step.name.lower(), self._group_id)
-        if self.move.place is not before.place:
-            log.info(
-                "group_place_changed",
-                group=self._group_id,
-                place=self.move.place.value,
-                cause=self.move.cause,
-            )
         for action in todo:
             event = await self._perform(action)
             if event is not None:
@@ -233,14 +227,22 @@ class GroupMover:
                     return LeaveAnswered(await self._cluster_group.remove(action.members))
                 case actions.LeaveSeat():
                     asked = Ask.LEAVE
-                    if self.move.step is Step.LEAVING and self._moving.carry_back is not None:
-                        await self._moving.carry_back(self._group_id)
-                    return LeaveAnswered(await self._cluster_group.leave(action.member_id))
+                    return await self._leave(action)
                 case _:
                     raise AssertionError(action)
         except ClusterUnreachable as cause:
             log.debug("cluster_silent", group=self._group_id, asked=asked, cause=str(cause))
             return Unanswered(asked)
+
+    async def _leave(self, action: actions.LeaveSeat) -> Event:
+        """The sentinel leaves a group that returns once nothing is committed under it any more."""
+        if self.move.step is Step.LEAVING and self._moving.offsets is not None:
+            try:
+                await self._moving.offsets.carry_back(self._group_id)
+            except GroupError as error:
+                log.warning("offsets_not_carried", group=self._group_id, cause=error.message)
+                return Unanswered(Ask.LEAVE)
+        return LeaveAnswered(await self._cluster_group.leave(action.member_id))
 
     async def _describe(self) -> Described:
         view = await self._cluster_group.describe()
@@ -293,12 +295,9 @@ class GroupMover:
         self.seat = seat
         self._moving.upkeep.keep(self._group_id, seat)
         self.seat_changed.set()
-        log.info(
-            "sentinel_joined",
-            group=self._group_id,
-            member=seat.member_id,
-            generation=seat.generation,
-        )
+        self._moving.log.note_seat(self._group_id, seat)
+        if self._moving.offsets is not None:
+            self._moving.offsets.reopen(self._group_id)
 
     def get_up(self) -> None:
         """Nothing is sent under the seat any more."""
@@ -319,10 +318,14 @@ class GroupMover:
             case actions.NotePlace():
                 await coordinator.call(NotePlace(INTERNAL, group_id, action.place))
             case actions.Adopt():
-                if self._moving.carry_here is not None:
-                    await self._moving.carry_here(group_id)
+                if self._moving.offsets is not None:
+                    await self._moving.offsets.carry_here(group_id)
                 await coordinator.call(self._make_adoption(action))
             case actions.BeginReturn():
+                if self.seat is not None:
+                    # After a restart it must not join again to learn its generation.
+                    place, generation = self.move.place, self.seat.generation
+                    await coordinator.call(NotePlace(INTERNAL, group_id, place, generation))
                 await coordinator.call(ReturnGroup(INTERNAL, group_id))
                 group = await describe_here(coordinator, group_id)
                 members = () if group is None else group.members

@@ -13,11 +13,11 @@ from upstream.sentinel.sentinel_sign import SentinelSign
 from upstream.sentinel.upkeep import SentinelUpkeep
 from upstream.takeover.asking.on_the_way import MembersOnTheWay
 from upstream.takeover.machine.move import MoveRules
+from upstream.takeover.move_log import MoveLog
+from upstream.takeover.offset_moves import OffsetMoves
 
 OnStep: TypeAlias = Callable[[str, str], Awaitable[None]]
 """Called with the name of a step and the group, before anything is done at that step."""
-CarryOffsets: TypeAlias = Callable[[str], Awaitable[None]]
-"""Called with a group whose offsets are to be taken to another place."""
 
 
 class SeenTimes(Protocol):
@@ -51,10 +51,6 @@ class Moving:
     """``turns`` bounds how many groups are moved at once, ``joins`` how many sentinels join.
 
     ``coordinator`` is the runtime itself: what is asked of it is not looked at by place.
-
-    ``carry_here`` is called before a group is adopted, and ``carry_back`` before its sentinel
-    leaves: where offsets are kept here they are copied then, and else what is on its way to the
-    cluster is waited for.
     """
 
     cluster: Cluster
@@ -67,6 +63,6 @@ class Moving:
     clock_ms: Callable[[], int]
     turns: asyncio.Semaphore
     joins: asyncio.Semaphore
+    log: MoveLog
     on_step: OnStep = _no_step
-    carry_here: CarryOffsets | None = None
-    carry_back: CarryOffsets | None = None
+    offsets: OffsetMoves | None = None

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from gateway.codec.client_frames import ClientRequest
 from model.errors import ErrorCode
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.sentinel.sentinel_sign import SentinelSign
 from upstream.takeover.asking.cluster_group import ClusterGroup
+from upstream.takeover.asking.group_listing import list_groups
 
-_LIST_GROUPS = 16
-_GONE = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID)
+_GONE: Final = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,6 @@ class AloneRelease:
     is_released: bool
     sign: SentinelSign | None = None
     error: str = ""
-
-
-async def list_groups(cluster: Cluster) -> list[str]:
-    """All groups of the cluster, sorted. Raises ``ClusterUnreachable``."""
-    names: set[str] = set()
-    for node_id in sorted(cluster.brokers):
-        response = await cluster.ask(ClientRequest(_LIST_GROUPS, {}), node_id=node_id)
-        names.update(str(group.group_id) for group in response.groups)
-    return sorted(names)
 
 
 async def release_alone(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from model.places import Place
 from upstream.takeover.machine.group_view import Stranger
+from upstream.takeover.machine.move import Move
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,10 @@ class TakeoverReport:
     cause: str = ""
     strangers: tuple[Stranger, ...] = ()
     error: str = ""
+
+
+def make_report(move: Move) -> TakeoverReport:
+    """How the move of a group stands."""
+    return TakeoverReport(
+        move.group_id, move.place, move.step.name.lower(), move.cause, move.strangers, move.error
+    )

@@ -13,29 +13,28 @@ from typing import Final
 from coordinator.runtime.api import Coordinator, Reply
 from model.caller import INTERNAL
 from model.commands.command import Command
-from model.commands.groups import ConsumerGroupDescribe
 from model.commands.places import ListPlaces
-from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError
+from model.errors import CoordinatorLoadInProgress, ErrorCode
 from model.ids import GroupId, InstanceId, MemberId
 from model.places import Place
-from model.responses.groups import ConsumerGroupDescribeResponse
 from model.responses.places import PlacesResponse
-from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.cluster.cluster import Cluster
 from upstream.fronted.hooks import SentinelIdentity
+from upstream.relay.relay_places import JOINED
 from upstream.sentinel.sentinel_sign import INSTANCE_ID, SentinelSign
 from upstream.sentinel.upkeep import SentinelUpkeep
-from upstream.takeover.asking.cluster_group import ClusterGroup
+from upstream.statistics import UpstreamStatistics
 from upstream.takeover.asking.on_the_way import MembersOnTheWay
 from upstream.takeover.asking.other_musters import OtherMusters
 from upstream.takeover.asking.passed_offsets import PassedOffsets
+from upstream.takeover.dry_runs import find_obstacle_to_return, try_to_take
 from upstream.takeover.group_mover import GroupMover
 from upstream.takeover.group_topics import (
     compute_partitions,
     describe_here,
     find_topics_here,
 )
-from upstream.takeover.machine.group_view import Stranger, compute_strangers
-from upstream.takeover.machine.move import Move, MoveRules
+from upstream.takeover.machine.move import MoveRules
 from upstream.takeover.machine.takeover_events import (
     Asked,
     Dismissed,
@@ -44,10 +43,11 @@ from upstream.takeover.machine.takeover_events import (
     TopicsChanged,
 )
 from upstream.takeover.machine.takeover_steps import Step
-from upstream.takeover.machine.taking_signs import compute_obstacle
-from upstream.takeover.moving import CarryOffsets, Moving, OnStep, RelayedMembers
+from upstream.takeover.move_log import MoveLog
+from upstream.takeover.moving import Moving, OnStep, RelayedMembers
+from upstream.takeover.offset_moves import OffsetMoves
 from upstream.takeover.retries import Retries
-from upstream.takeover.takeover_reports import TakeoverReport
+from upstream.takeover.takeover_reports import TakeoverReport, make_report
 
 MOVED_AT_ONCE: Final = 20
 JOINED_AT_ONCE: Final = 200
@@ -84,8 +84,7 @@ class Takeovers:
         rules: MoveRules | None = None,
         pattern: re.Pattern[str] | None = None,
         on_step: OnStep | None = None,
-        carry_here: CarryOffsets | None = None,
-        carry_back: CarryOffsets | None = None,
+        statistics: UpstreamStatistics | None = None,
         clock_ms: Callable[[], int] = compute_monotonic_ms,
     ) -> None:
         self._cluster = cluster
@@ -96,11 +95,12 @@ class Takeovers:
         self._movers: dict[str, GroupMover] = {}
         self._retries = Retries(clock_ms)
         self._returned: OrderedDict[str, tuple[int, frozenset[MemberId]]] = OrderedDict()
+        self._ending: set[asyncio.Task[None]] = set()
         self._topics_task: asyncio.Task[None] | None = None
         passed = PassedOffsets(cluster, lambda: coordinator.image)
         self._on_the_way = MembersOnTheWay(cluster, passed, self._hear)
         self._upkeep = SentinelUpkeep(cluster, self._note_lost)
-        self._others = OtherMusters(cluster, sign.uuid, self._is_moved, self._replace_dead)
+        self._others = OtherMusters(cluster, sign, self._is_moved, self._replace_dead)
         self._moving = Moving(
             cluster,
             coordinator,
@@ -112,24 +112,26 @@ class Takeovers:
             clock_ms,
             asyncio.Semaphore(MOVED_AT_ONCE),
             asyncio.Semaphore(JOINED_AT_ONCE),
-            carry_here=carry_here,
-            carry_back=carry_back,
+            MoveLog(statistics or UpstreamStatistics()),
         )
         if on_step is not None:
             self._moving.on_step = on_step
 
     # ------------------------------------------------------------------------------- start and stop
 
-    def attach(self, submit_here: Callable[[Command, Reply], None]) -> None:
-        """Where commands go once their group is here: the fronted coordinator."""
+    def attach(self, submit_here: Callable[[Command, Reply], None], offsets: OffsetMoves) -> None:
+        """Before ``start``: the fronted coordinator, to which commands go once their group is here,
+        and the offsets. Both need the takeovers, so they come later.
+        """
         self._on_the_way.submit_here = submit_here
+        self._moving.offsets = offsets
 
     async def start(self) -> None:
         """Go on with all groups that the log has a place of, and begin to look for others."""
         response = await self._coordinator.call(ListPlaces(INTERNAL))
         assert isinstance(response, PlacesResponse)
         for group_id, place in response.places:
-            self._add(group_id).start(place.place)
+            self._add(group_id).start(place)
         self._upkeep.start()
         self._others.start()
         self._topics_task = asyncio.get_running_loop().create_task(self._follow_topics())
@@ -153,9 +155,13 @@ class Takeovers:
         move = mover.move
         if move.step is Step.UPSTREAM:
             self._movers.pop(move.group_id, None)
+            # What came while the last events were handled.
+            self._on_the_way.turn_away(move.group_id)
             if mover.leaving:
                 self._remember_members(move.group_id, mover.leaving)
-            asyncio.get_running_loop().create_task(mover.stop())
+            ending = asyncio.get_running_loop().create_task(mover.stop())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
         self._retries.note(move)
 
     def _remember_members(self, group_id: str, members: frozenset[MemberId]) -> None:
@@ -185,16 +191,16 @@ class Takeovers:
         mover = self._movers.get(group_id)
         return mover is not None and mover.move.place is Place.UPSTREAM
 
-    def ask_to_take(self, group_id: GroupId, cause: str) -> None:
+    def ask_to_take(self, group_id: str, cause: str) -> None:
         """Take a group over soon, unless that failed a short time ago."""
         if group_id not in self._movers and self._retries.may_try(group_id):
-            self._begin(group_id, Asked(cause))
+            self._begin(GroupId(group_id), Asked(cause))
 
     def asks_to_take(self, group_id: str, cause: str) -> bool:
         """A member comes through a relay; whether the group is taken for that."""
         if cause == JOINED and not self.matches(group_id):
             return False
-        self.ask_to_take(GroupId(group_id), cause)
+        self.ask_to_take(group_id, cause)
         return group_id in self._movers
 
     def knew_member(self, group_id: str, member_id: str) -> bool:
@@ -219,9 +225,10 @@ class Takeovers:
         """A member of a group that is returning asked to join here: it was sent to the cluster."""
         self.note_joined(group_id, member_id)
 
-    def other_muster_of(self, group_id: str) -> SentinelSign | None:
-        """Another Muster that has the group and lives."""
-        return self._others.find(group_id)
+    def other_muster_of(self, group_id: str) -> tuple[str, int] | None:
+        """Host and port of another Muster that has the group and lives."""
+        sign = self._others.find(group_id)
+        return None if sign is None else (sign.host, sign.port)
 
     def _is_moved(self, group_id: str) -> bool:
         return group_id in self._movers
@@ -232,7 +239,7 @@ class Takeovers:
 
     def _begin(self, group_id: GroupId, asked: Asked) -> GroupMover:
         mover = self._add(group_id)
-        mover.start(Place.UPSTREAM)
+        mover.start(None)
         mover.send(asked)
         return mover
 
@@ -280,6 +287,7 @@ class Takeovers:
             return
         if mover.move.step is Step.WAITING and code is ErrorCode.REBALANCE_IN_PROGRESS:
             return
+        self._moving.log.note_loss(group_id, code)
         mover.get_up()
         mover.send(SeatLost(code))
 
@@ -314,27 +322,12 @@ class Takeovers:
         """Take a group over, and wait until that has succeeded or failed."""
         mover = self._movers.get(group_id)
         if dry_run and mover is None:
-            return await self._try_to_take(group_id)
+            return await try_to_take(self._moving, group_id)
         if mover is None:
-            mover = self._begin(group_id, Asked("an operator"))
+            is_dead = self._others.is_dead(group_id)
+            mover = self._begin(group_id, Asked("an operator", may_replace=is_dead))
         await self._await_settled(mover)
-        return _report(mover.move)
-
-    async def _try_to_take(self, group_id: GroupId) -> TakeoverReport:
-        try:
-            view = await ClusterGroup(self._cluster, group_id).describe()
-        except ClusterUnreachable as cause:
-            error = f"the cluster did not answer: {cause}"
-            return TakeoverReport(group_id, Place.UPSTREAM, Step.UPSTREAM.name, "", (), error)
-        move = Move(group_id=group_id)
-        error = compute_obstacle(move, view, self._sign.uuid)
-        strangers: tuple[Stranger, ...] = ()
-        if not error:
-            strangers = compute_strangers(
-                view.others, self._moving.relays.members_of(group_id).keys()
-            )
-            error = f"{len(strangers)} members reach the cluster directly" if strangers else ""
-        return TakeoverReport(group_id, Place.UPSTREAM, Step.UPSTREAM.name, "", strangers, error)
+        return make_report(mover.move)
 
     async def release(self, group_id: GroupId, *, dry_run: bool = False) -> TakeoverReport:
         """Give a group back, and wait until that has succeeded or failed."""
@@ -344,28 +337,14 @@ class Takeovers:
                 group_id, Place.UPSTREAM, Step.UPSTREAM.name, error="the group is not here"
             )
         if mover.move.place is not Place.RETURNING:
-            obstacle = await self._find_obstacle_to_return(group_id, mover)
+            obstacle = await find_obstacle_to_return(self._coordinator, mover.move)
             if obstacle or dry_run:
-                return replace(_report(mover.move), error=obstacle)
+                return replace(make_report(mover.move), error=obstacle)
             group = await describe_here(self._coordinator, group_id)
             protocols = (group.protocol,) if group is not None and group.protocol else ()
             mover.send(Released("an operator", protocols))
         await self._await_settled(mover)
-        return _report(mover.move)
-
-    async def _find_obstacle_to_return(self, group_id: GroupId, mover: GroupMover) -> str:
-        if mover.move.step is not Step.HERE:
-            return f"it is on its way: {mover.move.step.value}"
-        try:
-            response = await self._coordinator.call(ConsumerGroupDescribe(INTERNAL, (group_id,)))
-        except GroupError as error:
-            return error.message
-        assert isinstance(response, ConsumerGroupDescribeResponse)
-        group = response.groups[0]
-        count = sum(member.member_type == 1 for member in group.members)
-        if group.error is ErrorCode.NONE and group.members:
-            return f"{count} members use the consumer protocol, which the cluster lacks"
-        return ""
+        return make_report(mover.move)
 
     async def release_all(self, *, dry_run: bool = False) -> Sequence[TakeoverReport]:
         """Give all groups back."""
@@ -378,7 +357,7 @@ class Takeovers:
         """How all groups stand that are not only the cluster's, and takes that failed."""
         moves = {mover.move.group_id: mover.move for mover in self._movers.values()}
         failed = {move.group_id: move for move in self._retries.failures()}
-        return [_report(move) for _, move in sorted((failed | moves).items())]
+        return [make_report(move) for _, move in sorted((failed | moves).items())]
 
     async def _await_settled(self, mover: GroupMover) -> bool:
         rules = self._moving.rules
@@ -389,13 +368,3 @@ class Takeovers:
         except TimeoutError:
             return False
         return True
-
-
-def _report(move: Move) -> TakeoverReport:
-    return TakeoverReport(
-        move.group_id, move.place, move.step.name.lower(), move.cause, move.strangers, move.error
-    )
-
-
-JOINED: Final = "joined"
-"""The cause of a relay whose member joins: only groups that match are taken for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cli.serve.doors.certificates import Certificates
 from cli.serve.doors.grpc_security import make_grpc_security
@@ -11,7 +12,9 @@ from cli.serve.doors.listening import make_wire_listeners
 from cli.serve.doors.sasl import SaslSetup
 from cli.settings import Resolved
 from coordinator.runtime.audit import Audit
-from upstream.cluster.cluster import Cluster
+
+if TYPE_CHECKING:
+    from upstream.cluster.cluster import Cluster
 
 
 class Doors:

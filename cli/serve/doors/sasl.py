@@ -18,12 +18,11 @@ from security.sasl.jaas import parse_plain_users
 from security.sasl.plain import PLAIN, Plain
 from security.sasl.scram_users import PasswordVerifier
 from security.scram_credentials import ScramCredentials
-from upstream.cluster.cluster import Cluster
-from upstream.logins.passed_login import PassedLogins
 
 if TYPE_CHECKING:
     from cli.serve.doors.jwks_keys import JwksKeys
     from security.sasl.bearer_tokens import BearerVerifier
+    from upstream.cluster.cluster import Cluster
     from upstream.logins.cluster_logins import ClusterLogins
 
 
@@ -82,6 +81,8 @@ class SaslSetup:
 
     def _make_passed_on(self, listener: str, cluster: Cluster) -> SaslListener:
         """Clients show the cluster who they are, by the mechanisms that it has."""
+        from upstream.logins.passed_login import PassedLogins
+
         resolved = self._resolved
         return SaslListener(
             {},

@@ -22,7 +22,7 @@ from gateway.rewriting.naming import OwnNode
 from model.caller import INTERNAL
 from model.commands.topics import ReplaceTopics
 from model.errors import GroupError
-from model.ids import GroupId, TopicName
+from model.ids import TopicName
 from storage.log_store import LogStore
 from upstream.administration.administration import Administration, AdministrationSettings
 from upstream.cluster.cluster import ClusterUnreachable
@@ -43,6 +43,7 @@ from upstream.rights.mirrored_authorizer import MirroredAuthorizer
 from upstream.sentinel.sentinel_sign import SentinelSign
 from upstream.statistics import UpstreamStatistics
 from upstream.takeover.machine.move import MoveRules
+from upstream.takeover.offset_moves import StoredOffsets
 from upstream.takeover.takeovers import Takeovers, compute_monotonic_ms
 from upstream.topics.cluster_catalogue import ClusterCatalogue
 from upstream.topics.cluster_topics import ClusterTopics
@@ -151,7 +152,8 @@ class ClusterDataPlane:
             )
             for for_grpc in (False, True)
         )
-        moves.takeovers.attach(kafka.submit)
+        stored = StoredOffsets(moves.offsets, self._make_copies(moves))
+        moves.takeovers.attach(kafka.submit, stored)
         return Served(
             ClusterCatalogue(lambda: runtime.image),
             kafka,
@@ -190,22 +192,6 @@ class ClusterDataPlane:
 
     def _make_takeovers(self, runtime: Runtime, store: LogStore, relays: LateRelays) -> Takeovers:
         settings, own = self.settings, self.settings.own
-
-        async def carry_here(group_id: str) -> None:
-            moves = self._moves
-            assert moves is not None
-            moves.offsets.reopen(GroupId(group_id))
-            if settings.keeps_offsets:
-                await self._make_copies(moves).copy_in(GroupId(group_id))
-
-        async def carry_back(group_id: str) -> None:
-            moves = self._moves
-            assert moves is not None
-            if settings.keeps_offsets:
-                await self._make_copies(moves).copy_out(GroupId(group_id))
-            else:
-                await moves.offsets.close(GroupId(group_id))
-
         return Takeovers(
             self.cluster,
             runtime,
@@ -213,11 +199,11 @@ class ClusterDataPlane:
             SentinelSign(store.cluster_id, own.host, own.port),
             rules=MoveRules(
                 uuid=store.cluster_id,
+                principal=settings.acls.principal,
                 session_timeouts_ms=_compute_session_timeouts_ms(settings.session_timeout_ms),
             ),
             pattern=settings.pattern,
-            carry_here=carry_here,
-            carry_back=carry_back,
+            statistics=self._statistics,
         )
 
     def _make_copies(self, moves: _Moves) -> OffsetCopies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cli.serve.figures.upstream_figures import UpstreamFigures
 from coordinator.runtime.api import Coordinator
@@ -13,6 +13,9 @@ from coordinator.service.admin.upstream_administration import UpstreamAdministra
 from gateway.fronting.front import Front
 from gateway.topics.topic_catalogue import TopicCatalogue
 from storage.log_store import LogStore
+
+if TYPE_CHECKING:
+    from upstream.cluster.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,10 @@ class Served:
 
 class DataPlane(Protocol):
     """Topics and their records. The server calls these in this order, each once."""
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster that has them, at which clients log in; ``None`` if they are stored here."""
 
     @property
     def authorizer(self) -> Authorizer:

@@ -30,6 +30,8 @@ log = structlog.get_logger("muster.serve")
 class LocalDataPlane:
     """``cli.serve.planes.data_plane.DataPlane`` of a server without a cluster."""
 
+    cluster = None
+
     def __init__(
         self,
         resolved: Resolved,

@@ -59,6 +59,7 @@ from upstream.takeover.machine.takeover_events import (
     Written,
 )
 from upstream.takeover.machine.takeover_machine import Moved, begin_move, handle_event
+from upstream.takeover.machine.takeover_steps import Step
 
 EMPTY_SUBSCRIPTION = encode_subscription(make_subscription(()), 0)
 GROUP = "orders"
@@ -102,6 +103,7 @@ class MoveDriver:
     done: list[Action] = field(default_factory=list)
     adopted: Adopt | None = None
     seat: Seat | None = None
+    noted_generation: int = 0
     events: deque[Event] = field(default_factory=deque)
     joins: int = 0
 
@@ -116,8 +118,18 @@ class MoveDriver:
         self.seat = None
         self.move = Move(group_id=self.group_id)
         if self.place is not Place.UPSTREAM:
-            self._apply(begin_move(self.group_id, self.place, self.model.now_ms, self.rules))
+            now_ms = self.model.now_ms
+            first = begin_move(self.group_id, self.place, self.noted_generation, now_ms, self.rules)
+            self._apply(first)
             self._run()
+
+    def is_at(self, step: Step) -> bool:
+        """Whether the move is at this step."""
+        return self.move.step is step
+
+    def has_place(self, place: Place) -> bool:
+        """Whether the log has this place."""
+        return self.place is place
 
     def send(self, *events: Event) -> None:
         """Let events happen, and all that follows at once."""
@@ -194,6 +206,8 @@ class MoveDriver:
                 return [Refused(self.refusal)]
             case BeginReturn():
                 self.place = Place.RETURNING
+                if self.seat is not None:
+                    self.noted_generation = self.seat.generation
             case GiveUp():
                 self.place = Place.UPSTREAM
                 self.here.clear()

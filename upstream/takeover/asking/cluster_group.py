@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from model.errors import ErrorCode
 from upstream.cluster.cluster import BrokerLink, Cluster
+from upstream.offsets.offset_requests import compute_code
 from upstream.sentinel.sentinel_requests import (
     CONSUMER_GROUP_DESCRIBE,
     compute_missing_versions,
@@ -29,18 +30,10 @@ _DEAD: Final = "Dead"
 _GONE: Final = (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def read_code(number: int) -> ErrorCode:
-    """An error code of the cluster; one that Muster does not know is UNKNOWN_SERVER_ERROR."""
-    try:
-        return ErrorCode(int(number))
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 def read_view(group: Any, *, has_consumer_members: bool = False) -> GroupView:
     """A group of a DescribeGroups response."""
     return GroupView(
-        read_code(group.error_code),
+        compute_code(group.error_code),
         group.group_state,
         group.protocol_type,
         group.protocol_data,
@@ -65,7 +58,7 @@ def read_join(response: Any, protocols: Sequence[str]) -> JoinAnswered:
     A follower is not told of the others, but of the leader. Only beside members can somebody else
     lead: nobody else has the sentinel's own protocol, though 2.8 names the sentinel's former id.
     """
-    code = read_code(response.error_code)
+    code = compute_code(response.error_code)
     member_id = response.member_id
     if code is not ErrorCode.NONE:
         return JoinAnswered(code, member_id)
@@ -105,7 +98,7 @@ class ClusterGroup:
             return False
         response = await self._ask(make_consumer_describe(self._group_id))
         group = response.groups[0]
-        return read_code(group.error_code) is ErrorCode.NONE and bool(group.members)
+        return compute_code(group.error_code) is ErrorCode.NONE and bool(group.members)
 
     async def join(self, action: Join) -> JoinAnswered:
         """Join as the sentinel."""
@@ -137,7 +130,7 @@ class ClusterGroup:
         """Assign to the sentinel."""
         request = make_sync(self._group_id, seat.member_id, seat.generation, assignment)
         response = await self._ask(request)
-        return read_code(response.error_code)
+        return compute_code(response.error_code)
 
     async def remove(self, members: Iterable[ViewedMember]) -> ErrorCode:
         """Remove members by one LeaveGroup; the first error that does not say that one is gone."""
@@ -150,8 +143,8 @@ class ClusterGroup:
 
     async def _leave(self, rows: list[tuple[str, str | None]], reason: str) -> ErrorCode:
         response = await self._ask(make_leave(self._group_id, rows, reason))
-        codes = [read_code(response.error_code)]
-        codes += [read_code(member.error_code) for member in response.members]
+        codes = [compute_code(response.error_code)]
+        codes += [compute_code(member.error_code) for member in response.members]
         return next((code for code in codes if code not in _GONE), ErrorCode.NONE)
 
     async def _ask(self, request: Any) -> Any:

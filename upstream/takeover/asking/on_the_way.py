@@ -34,8 +34,8 @@ from model.errors import (
 )
 from model.responses.classic import ClassicHeartbeatResponse, LeaveGroupResponse
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.offsets.offset_requests import compute_code
 from upstream.sentinel.sentinel_requests import make_leave, make_member_heartbeat
-from upstream.takeover.asking.cluster_group import read_code
 from upstream.takeover.asking.passed_offsets import PASS_TIMEOUT_MS, PassedOffsets
 from upstream.takeover.machine.takeover_events import MemberTimes
 
@@ -237,7 +237,7 @@ class MembersOnTheWay:
         if group is None or not group.passes:
             return
         error: GroupError
-        match read_code(response.error_code):
+        match compute_code(response.error_code):
             case ErrorCode.UNKNOWN_MEMBER_ID:
                 error = UnknownMemberId("The cluster's group has no such member.")
             case ErrorCode.ILLEGAL_GENERATION:
@@ -297,8 +297,8 @@ class MembersOnTheWay:
             )
         except ClusterUnreachable as cause:
             raise CoordinatorNotAvailable(f"The cluster did not answer: {cause}") from None
-        code = read_code(response.error_code)
-        codes = tuple(read_code(each.error_code) for each in response.members)
+        code = compute_code(response.error_code)
+        codes = tuple(compute_code(each.error_code) for each in response.members)
         if code is not ErrorCode.NONE or len(codes) != len(rows):
             codes = (code,) * len(rows)
         return LeaveGroupResponse(codes)

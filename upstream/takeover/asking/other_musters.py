@@ -16,12 +16,13 @@ from typing import Final
 
 import structlog
 
-from gateway.codec.client_frames import ClientRequest
 from model.errors import ErrorCode
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.offsets.offset_requests import compute_code
 from upstream.sentinel.sentinel_requests import compute_missing_versions, make_describe
 from upstream.sentinel.sentinel_sign import SentinelSign
-from upstream.takeover.asking.cluster_group import read_code, read_view
+from upstream.takeover.asking.cluster_group import read_view
+from upstream.takeover.asking.group_listing import list_groups
 
 log = structlog.get_logger("muster.upstream")
 
@@ -32,7 +33,6 @@ PROBE_TIMEOUT_S: Final = 1.0
 PROBES_MAX: Final = 3
 """So many probes in a row without an answer, and a Muster is dead."""
 _PER_REQUEST: Final = 500
-_LIST_GROUPS: Final = 16
 _ASK_TIMEOUT_MS: Final = 10_000
 _PROBE_FRAME_MAX: Final = 1 << 20
 _API_VERSIONS: Final = struct.pack(">ihhih", 13, 18, 0, 1, 3) + b"mst"
@@ -70,12 +70,12 @@ class OtherMusters:
     def __init__(
         self,
         cluster: Cluster,
-        uuid: str,
+        sign: SentinelSign,
         is_ours: Callable[[str], bool],
         on_dead: Callable[[str], None],
     ) -> None:
         self._cluster = cluster
-        self._uuid = uuid
+        self._sign = sign
         self._is_ours = is_ours
         self._on_dead = on_dead
         self._groups: dict[str, str] = {}
@@ -97,9 +97,14 @@ class OtherMusters:
         other = self._others.get(self._groups.get(group_id, ""))
         return None if other is None or other.silent >= PROBES_MAX else other.sign
 
+    def is_dead(self, group_id: str) -> bool:
+        """Whether another Muster has the group that does not live."""
+        other = self._others.get(self._groups.get(group_id, ""))
+        return other is not None and other.silent >= PROBES_MAX
+
     async def look(self) -> None:
         """Find the groups of others, and probe those others once."""
-        group_ids = [each for each in await self._list_groups() if not self._is_ours(each)]
+        group_ids = [each for each in await list_groups(self._cluster) if not self._is_ours(each)]
         found: dict[str, SentinelSign] = {}
         for part in _split(group_ids, _PER_REQUEST):
             found |= await self._find_signs(part)
@@ -117,17 +122,12 @@ class OtherMusters:
         return 0 if known is None or known.sign != sign else known.silent
 
     async def _probe(self, other: _Other) -> None:
+        if (other.sign.host, other.sign.port) == (self._sign.host, self._sign.port):
+            # It was here, with a store that is gone.
+            other.silent = PROBES_MAX
+            return
         lives = await probe(other.sign.host, other.sign.port)
         other.silent = 0 if lives else other.silent + 1
-
-    async def _list_groups(self) -> list[str]:
-        names: set[str] = set()
-        for node_id in sorted(self._cluster.brokers):
-            response = await self._cluster.ask(
-                ClientRequest(_LIST_GROUPS, {}), node_id=node_id, timeout_ms=_ASK_TIMEOUT_MS
-            )
-            names.update(str(group.group_id) for group in response.groups)
-        return sorted(names)
 
     async def _find_signs(self, group_ids: Sequence[str]) -> dict[str, SentinelSign]:
         by_node: dict[int, list[str]] = {}
@@ -141,8 +141,8 @@ class OtherMusters:
             )
             for group in response.groups:
                 sign = read_view(group).sign
-                is_read = read_code(group.error_code) is ErrorCode.NONE
-                if is_read and sign is not None and sign.uuid != self._uuid:
+                is_read = compute_code(group.error_code) is ErrorCode.NONE
+                if is_read and sign is not None and sign.uuid != self._sign.uuid:
                     found[str(group.group_id)] = sign
         return found
 

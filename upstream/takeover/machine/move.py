@@ -20,12 +20,14 @@ _UNKNOWN: Final = MemberTimes()
 class MoveRules:
     """What holds for the moves of all groups.
 
-    ``uuid`` is that of this Muster's store. A member that nobody knows is a stranger after
-    ``grace_ms``. A known member that stays silent is waited for, for its session timeout, at most
-    ``silent_max_ms``. The longest session timeouts are tried first.
+    ``uuid`` is that of this Muster's store, ``principal`` who it is in the cluster. A member that
+    nobody knows is a stranger after ``grace_ms``. A known member that stays silent is waited for,
+    for its session timeout, at most ``silent_max_ms``. The longest session timeouts are tried
+    first.
     """
 
     uuid: str
+    principal: str = "User:NAME"
     grace_ms: int = 5_000
     silent_max_ms: int = 60_000
     take_max_ms: int = 300_000
@@ -44,6 +46,7 @@ class Move:
 
     ``place`` is the one in the log. ``heard`` are the members heard here since it is TAKING.
     ``members`` are those of the cluster's group when they were last described before their removal.
+    ``noted_generation`` is that of the sentinel when RETURNING was noted, before a restart.
     ``seat`` is set from the first answer to the sentinel's JoinGroup. ``has_joined``: a JoinGroup
     of the sentinel was sent, so that it may be in. ``since_ms`` is when the step began,
     ``began_ms`` when the place was noted, ``deadline_ms`` when ``TimePassed`` is due.
@@ -62,6 +65,7 @@ class Move:
     known: Mapping[str, MemberTimes] = field(default_factory=dict)
     heard: frozenset[str] = frozenset()
     generation: int = -1
+    noted_generation: int = 0
     members: tuple[ViewedMember, ...] = ()
     protocol: str = ""
     protocols: tuple[str, ...] = ()

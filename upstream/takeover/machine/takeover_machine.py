@@ -103,9 +103,17 @@ _PAUSES_MAX: Final = 10
 _NAMED_MAX: Final = 3
 
 
-def begin_move(group_id: str, place: Place, now_ms: int, rules: MoveRules) -> Moved:
-    """The move of a group whose place was noted before a restart."""
-    move = Move(group_id=group_id, place=place, has_joined=True, began_ms=now_ms)
+def begin_move(
+    group_id: str, place: Place, generation: int, now_ms: int, rules: MoveRules
+) -> Moved:
+    """The move of a group whose place was noted before a restart, with this generation."""
+    move = Move(
+        group_id=group_id,
+        place=place,
+        noted_generation=generation,
+        has_joined=True,
+        began_ms=now_ms,
+    )
     return _enter(move, Step.CHECKING, now_ms, rules)
 
 
@@ -221,8 +229,8 @@ def _note_view(move: Move, event: Described) -> Move:
     )
     sentinel = event.view.sentinel
     if move.step is Step.CHECKING and move.place is Place.RETURNING and sentinel is not None:
-        # Its generation is not described, so nothing is committed under it.
-        return replace(move, seat=Seat(sentinel.member_id, -1))
+        # It must not join, which would end the join phase of the members beside it.
+        return replace(move, seat=Seat(sentinel.member_id, move.noted_generation or -1))
     return move
 
 
@@ -267,7 +275,7 @@ def _describe_failure(move: Move, event: Event, rules: MoveRules) -> str:
             return f"the cluster did not answer {event.asked.value}"
         case JoinAnswered() | SyncAnswered() | LeaveAnswered() | SeatLost():
             return f"the cluster answered the sentinel with {event.code.name}"
-        case Described() if obstacle := compute_obstacle(move, event.view, rules.uuid):
+        case Described() if obstacle := compute_obstacle(move, event.view, rules):
             return obstacle
         case _ if strangers := _find_in_the_way(move):
             named = ", ".join(f"{each.client_id} ({each.host})" for each in strangers[:_NAMED_MAX])

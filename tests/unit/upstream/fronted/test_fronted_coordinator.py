@@ -240,6 +240,9 @@ async def test_nobody_joins_a_group_that_is_being_deleted(doors: Doors) -> None:
         await asyncio.sleep(0)
     assert await doors.say(make_heartbeat()) == "COORDINATOR_LOAD_IN_PROGRESS"
     assert await doors.say(DELETE) == "COORDINATOR_LOAD_IN_PROGRESS"
+    await doors.place(Place.UPSTREAM)
+    assert await doors.say(make_heartbeat()) == "COORDINATOR_LOAD_IN_PROGRESS"
+    assert doors.rig.seats.asked == []
     gate.set()
     assert await deleting.said() == "Done"
 

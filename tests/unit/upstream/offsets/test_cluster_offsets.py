@@ -62,6 +62,21 @@ async def test_commits_are_gathered_while_one_is_on_its_way(rig: OffsetsRig) -> 
     assert rig.fake.most_running == 1
 
 
+async def test_very_many_answers_are_given_in_slices() -> None:
+    rig = OffsetsRig()
+    await rig.start()
+    rig.fake.gate = asyncio.Event()
+    asked = [rig.commit("a", (0, n)) for n in range(350)]
+    rig.fake.gate.set()
+    most = before = 0
+    while before < len(asked):
+        await asyncio.sleep(0)
+        now = sum(each.is_answered for each in asked)
+        most, before = max(most, now - before), now
+    assert most == commit_queue.ANSWERS_SLICE
+    await rig.stop()
+
+
 async def test_of_two_commits_of_a_partition_the_later_is_sent(rig: OffsetsRig) -> None:
     rig.fake.gate = asyncio.Event()
     asked = [rig.commit("a", (0, offset)) for offset in (1, 2, 3, 2)]

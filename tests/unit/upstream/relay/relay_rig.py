@@ -80,8 +80,14 @@ class Rig:
     """Relays with one broker, whose node id is 1."""
 
     def __init__(
-        self, cluster: FakeCluster, broker: FakeBroker, places: FakePlaces, relays: Relays
+        self,
+        cluster: FakeCluster,
+        broker: FakeBroker,
+        places: FakePlaces,
+        relays: Relays,
+        changes: list[None],
     ) -> None:
+        self.changes = changes
         self.cluster = cluster
         self.broker = broker
         self.places = places
@@ -119,6 +125,7 @@ async def run_relays(
     broker = FakeBroker(answer)
     await broker.start()
     cluster = FakeCluster()
+    changes: list[None] = []
     cluster.set_brokers(dict.fromkeys(brokers, broker.port))
     places = FakePlaces()
     options = {"own": OWN, "ports": find_ports(3), "bind_host": "127.0.0.1"} | settings
@@ -127,8 +134,9 @@ async def run_relays(
         places,
         RelaySettings(**options),  # type: ignore[arg-type]
         UpstreamStatistics(),
+        lambda: changes.append(None),
     )
-    rig = Rig(cluster, broker, places, relays)
+    rig = Rig(cluster, broker, places, relays, changes)
     try:
         await relays.start()
         yield rig

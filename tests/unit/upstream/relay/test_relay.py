@@ -275,6 +275,18 @@ async def test_relays_follow_the_brokers() -> None:
         await other.stop()
 
 
+async def test_a_port_that_is_free_again_is_taken(caplog: pytest.LogCaptureFixture) -> None:
+    ports = find_ports(2)
+    async with run_relays(ports=ports) as rig:
+        with socket.create_server(("127.0.0.1", ports[1])):
+            rig.cluster.set_brokers({1: rig.broker.port, 2: rig.broker.port})
+            await until(lambda: "cannot listen" in caplog.text)
+            assert rig.relays.address_of(2) is None
+        changes = len(rig.changes)
+        await until(lambda: rig.relays.address_of(2) == ("127.0.0.1", ports[1]))
+        await until(lambda: len(rig.changes) == changes + 1)
+
+
 async def test_too_few_ports_are_said_in_one_line() -> None:
     with pytest.raises(RelayFault, match=r"broker 2 has no relay: upstream\.relay\.ports"):
         async with run_relays(ports=find_ports(1), brokers=(1, 2)):

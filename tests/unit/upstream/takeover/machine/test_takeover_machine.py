@@ -63,18 +63,18 @@ def take(muster: MoveDriver, members: list[StockMember]) -> None:
     muster.send(Asked("an operator"))
     hear(muster, members)
     muster.pass_time(500)
-    assert muster.move.step is Step.HERE, muster.move
+    assert muster.is_at(Step.HERE), muster.move
 
 
 def test_members_are_adopted_without_the_initial_delay() -> None:
     model, members, muster = begin()
     began_ms = model.now_ms
     muster.send(Asked("an operator"))
-    assert muster.place is Place.TAKING
-    assert muster.move.step is Step.GATHERING
+    assert muster.has_place(Place.TAKING)
+    assert muster.is_at(Step.GATHERING)
     hear(muster, members)
     muster.pass_time(300)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
     assert model.now_ms - began_ms < 500
     assert muster.adopted is not None
     assert {each.member_id for each in muster.adopted.members} == {m.member_id for m in members}
@@ -102,11 +102,11 @@ def test_no_member_is_removed_before_all_have_been_heard() -> None:
     muster.send(Asked("an operator"))
     hear(muster, members[:2])
     muster.pass_time(4_000)
-    assert muster.move.step is Step.GATHERING
+    assert muster.is_at(Step.GATHERING)
     assert len(model.group(GROUP).members) == 3
     hear(muster, members[2:])
     muster.pass_time(300)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
 
 
 def test_a_known_member_that_stays_silent_is_given_its_session_timeout() -> None:
@@ -115,9 +115,9 @@ def test_a_known_member_that_stays_silent_is_given_its_session_timeout() -> None
     muster.send(Asked("an operator"))
     hear(muster, members[:2])
     muster.pass_time(9_900)
-    assert muster.move.step is Step.GATHERING
+    assert muster.is_at(Step.GATHERING)
     muster.pass_time(500)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
 
 
 def test_a_stranger_stops_the_take_and_is_named() -> None:
@@ -126,10 +126,10 @@ def test_a_stranger_stops_the_take_and_is_named() -> None:
     muster.send(Asked("an operator"))
     hear(muster, [members[0], members[2]])
     muster.pass_time(4_900)
-    assert muster.move.step is Step.GATHERING
+    assert muster.is_at(Step.GATHERING)
     muster.pass_time(300)
-    assert muster.place is Place.UPSTREAM
-    assert muster.move.step is Step.UPSTREAM
+    assert muster.has_place(Place.UPSTREAM)
+    assert muster.is_at(Step.UPSTREAM)
     assert [each.client_id for each in muster.move.strangers] == ["stock1"]
     assert "stock1 (/127.0.0.1)" in muster.move.error
     assert all(member.heartbeat() is ErrorCode.NONE for member in members)
@@ -142,7 +142,7 @@ def test_a_member_that_is_not_known_any_more_after_a_restart_is_none() -> None:
     muster.send(Asked("an operator"))
     hear(muster, members)
     muster.pass_time(300)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
 
 
 def test_static_members_are_taken() -> None:
@@ -159,9 +159,9 @@ def test_an_empty_group_is_taken_after_the_initial_delay() -> None:
     model = ClusterModel()
     muster = MoveDriver(model)
     muster.send(Asked("a member of the consumer protocol"))
-    assert muster.move.step is Step.ALONE
+    assert muster.is_at(Step.ALONE)
     muster.pass_time(3_000)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
     assert muster.adopted is not None
     assert muster.adopted.members == ()
 
@@ -170,9 +170,9 @@ def test_another_protocol_type_stays_in_the_cluster() -> None:
     model, _, muster = begin()
     model.group(GROUP).protocol_type = "connect"
     muster.send(Asked("an operator"))
-    assert muster.move.step is Step.UPSTREAM
+    assert muster.is_at(Step.UPSTREAM)
     assert "'connect'" in muster.move.error
-    assert muster.place is Place.UPSTREAM
+    assert muster.has_place(Place.UPSTREAM)
 
 
 def test_the_session_timeout_goes_down_until_it_is_allowed() -> None:
@@ -197,7 +197,7 @@ def test_somebody_quicker_is_waited_for_and_then_the_take_ends() -> None:
     muster.send(Asked("an operator"))
     hear(muster, members)
     muster.pass_time(20_000)
-    assert muster.place is Place.UPSTREAM
+    assert muster.has_place(Place.UPSTREAM)
     assert [each.client_id for each in muster.move.strangers] == ["quick"]
     model.advance(model.now_ms + 60_000)
     assert quick.is_assigned
@@ -221,7 +221,7 @@ def test_each_answer_may_be_lost_once(kind: type[Action], when: str) -> None:
     hear(muster, members)
     muster.pass_time(30_000)
     assert lost
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
     assert muster.adopted is not None
     assert len(muster.adopted.members) == 3
 
@@ -257,6 +257,7 @@ def stop_at(muster: MoveDriver, kind: type[Action], when: str) -> None:
 
 def restart(muster: MoveDriver) -> MoveDriver:
     again = MoveDriver(muster.model, place=muster.place, here=set(muster.here))
+    again.noted_generation = muster.noted_generation
     again.adopted = muster.adopted
     again.start()
     return again
@@ -274,11 +275,11 @@ def test_a_crash_while_taking_ends_in_one_place(kind: type[Action], when: str) -
     again.pass_time(30_000)
     sentinel = model.group(GROUP).find_instance("muster")
     if again.place is Place.MUSTER:
-        assert again.move.step is Step.HERE
+        assert again.is_at(Step.HERE)
         assert sentinel is not None
         assert len(model.group(GROUP).members) == 1
     else:
-        assert again.place is Place.UPSTREAM
+        assert again.has_place(Place.UPSTREAM)
         assert sentinel is None
 
 
@@ -287,8 +288,8 @@ def test_the_way_back_waits_for_the_last_member() -> None:
     take(muster, members)
     muster.send(Released("an operator", ("range",)))
     muster.pass_time(100)
-    assert muster.move.step is Step.WAITING
-    assert muster.place is Place.RETURNING
+    assert muster.is_at(Step.WAITING)
+    assert muster.has_place(Place.RETURNING)
     for number, member in enumerate(members):
         member.member_id = ""
         member.join()
@@ -300,7 +301,7 @@ def test_the_way_back_waits_for_the_last_member() -> None:
     muster.here.clear()
     muster.pass_time(200)
     assert all(member.is_assigned for member in members)
-    assert muster.place is Place.UPSTREAM
+    assert muster.has_place(Place.UPSTREAM)
     assert model.group(GROUP).find_instance("muster") is None
     assert model.group(GROUP).state == STABLE
 
@@ -314,7 +315,7 @@ def test_the_sentinel_waits_longer_than_the_members_may_take() -> None:
     members[0].join()
     muster.pass_time(500_000)
     assert not members[0].is_assigned
-    assert muster.move.step is Step.WAITING
+    assert muster.is_at(Step.WAITING)
 
 
 def test_a_return_that_is_refused_closes_the_group_again() -> None:
@@ -323,7 +324,7 @@ def test_a_return_that_is_refused_closes_the_group_again() -> None:
     muster.refusal = "it has members of the consumer protocol"
     muster.send(Released("an operator"))
     muster.pass_time(1_000)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
     assert muster.move.error == "it has members of the consumer protocol"
     late = StockMember(model, GROUP, "late")
     late.join()
@@ -332,7 +333,7 @@ def test_a_return_that_is_refused_closes_the_group_again() -> None:
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_crash_while_returning_goes_on(others: int) -> None:
-    _model, members, muster = begin()
+    model, members, muster = begin()
     take(muster, members)
     muster.send(Released("an operator", ("range",)))
     for member in members[:others]:
@@ -340,14 +341,19 @@ def test_a_crash_while_returning_goes_on(others: int) -> None:
         member.join()
     again = restart(muster)
     again.pass_time(500)
-    assert again.move.step is Step.WAITING
+    assert again.is_at(Step.WAITING)
+    assert again.seat is not None
+    committed = model.commit(
+        GROUP, again.seat.member_id, "muster", again.seat.generation, {("orders", 0): 5}
+    )
+    assert committed is ErrorCode.NONE
     assert not any(member.is_assigned and member.member_id == "" for member in members)
     for member in members[others:]:
         member.member_id = ""
         member.join()
     again.here.clear()
     again.pass_time(500)
-    assert again.place is Place.UPSTREAM
+    assert again.has_place(Place.UPSTREAM)
     assert all(member.is_assigned for member in members)
 
 
@@ -358,9 +364,9 @@ def test_an_evicted_sentinel_joins_again() -> None:
     muster.send(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
     assert muster.seat is None
     muster.pass_time(3_100)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
     assert muster.seat is not None
-    assert muster.place is Place.MUSTER
+    assert muster.has_place(Place.MUSTER)
 
 
 def test_a_stranger_who_got_in_after_an_eviction_keeps_the_group() -> None:
@@ -371,7 +377,7 @@ def test_a_stranger_who_got_in_after_an_eviction_keeps_the_group() -> None:
     late.join()
     muster.send(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
     muster.pass_time(10_000)
-    assert muster.place is Place.UPSTREAM
+    assert muster.has_place(Place.UPSTREAM)
     assert not muster.here
     assert [each.client_id for each in muster.move.strangers] == ["late"]
 
@@ -381,10 +387,10 @@ def test_a_muster_whose_seat_another_one_has_gives_up_at_once() -> None:
     take(first, members)
     second = MoveDriver(model, uuid="uuid-2")
     second.send(Asked("standby", may_replace=True))
-    assert second.move.step is Step.HERE
+    assert second.is_at(Step.HERE)
     assert second.seat is not None
     first.send(SeatLost(ErrorCode.FENCED_INSTANCE_ID))
-    assert first.place is Place.UPSTREAM
+    assert first.has_place(Place.UPSTREAM)
     assert model.heartbeat(GROUP, second.seat.member_id, "muster", second.seat.generation) is (
         ErrorCode.NONE
     )
@@ -395,7 +401,7 @@ def test_the_sentinel_of_another_muster_is_left_alone() -> None:
     take(first, members)
     second = MoveDriver(model, uuid="uuid-2")
     second.send(Asked("an operator"))
-    assert second.move.step is Step.UPSTREAM
+    assert second.is_at(Step.UPSTREAM)
     assert "localhost:9092" in second.move.error
     assert first.seat is not None
     assert model.heartbeat(GROUP, first.seat.member_id, "muster", first.seat.generation) is (
@@ -409,15 +415,15 @@ def test_a_muster_that_wakes_after_another_took_its_groups_gives_them_up() -> No
     second = MoveDriver(model, uuid="uuid-2")
     second.send(Asked("standby", may_replace=True))
     woken = restart(first)
-    assert woken.place is Place.UPSTREAM
-    assert second.move.step is Step.HERE
+    assert woken.has_place(Place.UPSTREAM)
+    assert second.is_at(Step.HERE)
 
 
 def test_after_a_restart_the_seat_is_taken_again_without_a_pause() -> None:
     _model, members, muster = begin()
     take(muster, members)
     again = restart(muster)
-    assert again.move.step is Step.HERE
+    assert again.is_at(Step.HERE)
     assert again.seat is not None
 
 
@@ -428,7 +434,7 @@ def test_after_a_long_absence_the_seat_is_taken_again_if_nobody_else_came() -> N
     assert model.group(GROUP).state == EMPTY
     again = restart(muster)
     again.pass_time(3_100)
-    assert again.move.step is Step.HERE
+    assert again.is_at(Step.HERE)
 
 
 def test_changed_topics_are_assigned_anew() -> None:
@@ -436,7 +442,7 @@ def test_changed_topics_are_assigned_anew() -> None:
     take(muster, members)
     seat = muster.seat
     muster.send(TopicsChanged())
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
     assert muster.seat is not None
     assert seat is not None
     assert muster.seat.generation == seat.generation + 1
@@ -448,10 +454,10 @@ def test_a_group_here_is_not_given_up_because_the_cluster_is_silent() -> None:
     muster.lose = lambda action: "before" if isinstance(action, (Join, Describe)) else ""
     muster.send(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
     muster.pass_time(120_000)
-    assert muster.place is Place.MUSTER
+    assert muster.has_place(Place.MUSTER)
     muster.lose = lambda action: ""
     muster.pass_time(20_000)
-    assert muster.move.step is Step.HERE
+    assert muster.is_at(Step.HERE)
 
 
 def test_events_that_a_step_does_not_know_change_nothing() -> None:
@@ -459,4 +465,4 @@ def test_events_that_a_step_does_not_know_change_nothing() -> None:
     before = muster.move
     muster.send(StillHere(0), TopicsChanged(), SeatLost(ErrorCode.FENCED_INSTANCE_ID))
     assert muster.move.step is before.step
-    assert muster.place is Place.UPSTREAM
+    assert muster.has_place(Place.UPSTREAM)
