@@ -28,6 +28,8 @@ class RelayConnection(asyncio.Protocol):
     More than 15 attributes: it is two connections, and they end together.
     """
 
+    # More than 15 attributes: two transports, each with what waits for the other.
+
     def __init__(
         self, relaying: Relaying, node_id: int, on_closed: Callable[[RelayConnection], None]
     ) -> None:

@@ -72,8 +72,6 @@ class Takeovers:
     It implements what the fronted coordinator, the relays and the front ask for.
     """
 
-    # More than 15 attributes: the parts of a takeover, each of which exists once.
-
     def __init__(
         self,
         cluster: Cluster,

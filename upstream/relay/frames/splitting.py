@@ -52,6 +52,7 @@ class Splitter:
     frame is begun: what is left waits for the next ``feed``.
     """
 
+    # More than 6 parameters: each is one thing that becomes of bytes.
     def __init__(
         self,
         decide: Callable[[bytes, int, int, int], Fate],
