@@ -87,7 +87,9 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
             for group_id in ("here", "coming"):
                 response = await client.ask(key, version, **request_of(key, version, group_id))
                 codes = codes_of(key, version, response)
-                assert codes == [NOT_COORDINATOR] * max(1, len(codes))
+                # kafkajs does not ask for its coordinator after NOT_COORDINATOR to a commit.
+                told = ErrorCode.REBALANCE_IN_PROGRESS if (key, version) == (8, 5) else 16
+                assert codes == [told] * max(1, len(codes))
         assert rig.broker.received == []
         assert rig.relays.counts.answered == 2 * len(readable_versions(key))
 
@@ -165,16 +167,22 @@ async def test_a_join_may_be_the_cause_of_taking() -> None:
 
 @pytest.mark.parametrize("version", range(10))
 async def test_a_member_of_muster_s_that_goes_back_joins_as_a_new_one(version: int) -> None:
-    async with run_relays(answer_with({11: {}})) as rig:
+    required = {"error_code": ErrorCode.MEMBER_ID_REQUIRED, "member_id": "new"}
+    async with run_relays(answer_with({11: required})) as rig:
         rig.places.places = {"g": Place.RETURNING}
         rig.places.known = {("g", "old")}
         client = await rig.connect()
-        response = await client.ask(11, version, group_id="g", member_id="old")
-        expected = ErrorCode.MEMBER_ID_REQUIRED if version >= 4 else ErrorCode.UNKNOWN_MEMBER_ID
-        assert (response.error_code, response.member_id) == (expected, "")
-        response = await client.ask(11, version, group_id="g", member_id="")
-        assert response.error_code == 0
-        assert rig.places.joined == [("g", "")]
+        fields = {"group_id": "g", "session_timeout": 9_000, "protocol_type": "consumer"}
+        protocols = [{"name": "range", "metadata": b"what it says"}]
+        response = await client.ask(11, version, **fields, protocols=protocols, member_id="old")
+        assert (response.error_code, response.member_id) == (79, "new")
+        asked = body_of(rig.broker.received[-1])
+        assert (asked.member_id, asked.session_timeout) == ("", 9_000)
+        assert [(row.name, row.metadata) for row in asked.protocols] == [("range", b"what it says")]
+        assert (rig.places.joined, rig.relays.members_of("g")) == ([], {})
+        await client.ask(11, version, **fields, protocols=protocols, member_id="new")
+        assert body_of(rig.broker.received[-1]).member_id == "new"
+        assert rig.places.joined == [("g", "new")]
 
 
 async def test_what_waits_in_the_broker_can_be_ended() -> None:
