@@ -52,9 +52,9 @@ class Splitter:
     frame is begun: what is left waits for the next ``feed``.
     """
 
-    # More than 6 parameters: each is one thing that becomes of bytes.
     def __init__(
         self,
+        # More than 6 parameters: each is one thing that becomes of bytes.
         decide: Callable[[bytes, int, int, int], Fate],
         pass_on: Callable[[bytes], None],
         on_whole: Callable[[bytes], None],
