@@ -139,7 +139,7 @@ class Service:
         )
         self._garbage.hold()
         try:
-            await self._runtime.start()
+            await self._runtime.start(await self._plane.read_topics())
         except FormatTooNew as error:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except StoreError as error:

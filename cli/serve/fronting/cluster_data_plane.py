@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -23,6 +24,7 @@ from model.caller import INTERNAL
 from model.commands.topics import ReplaceTopics
 from model.errors import GroupError
 from model.ids import TopicName
+from model.topics import Topic
 from storage.log_store import LogStore
 from upstream.administration.administration import Administration, AdministrationSettings
 from upstream.cluster.cluster import ClusterUnreachable
@@ -46,7 +48,7 @@ from upstream.takeover.machine.move import MoveRules
 from upstream.takeover.offset_moves import StoredOffsets
 from upstream.takeover.takeovers import Takeovers, compute_monotonic_ms
 from upstream.topics.cluster_catalogue import ClusterCatalogue
-from upstream.topics.cluster_topics import ClusterTopics
+from upstream.topics.cluster_topics import ClusterTopics, read_all_topics
 from upstream.topics.read_topics import TopicChanges
 
 log = structlog.get_logger("muster.serve")
@@ -135,6 +137,13 @@ class ClusterDataPlane:
                 cause="its brokers are older than Kafka 3.1, without topic ids in Metadata: groups "
                 "that are taken over stay classic",
             )
+
+    async def read_topics(self) -> Sequence[Topic]:
+        """All topics of the cluster: without them each group would lose its partitions at first."""
+        try:
+            return await read_all_topics(self.cluster)
+        except ClusterUnreachable as error:
+            raise CommandError(f"the cluster's topics could not be read: {error}") from None
 
     async def start(self, runtime: Runtime, store: LogStore) -> Served:
         moves = self._moves = self._make_moves(runtime, store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +13,7 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
 from gateway.fronting.front import Front
 from gateway.topics.topic_catalogue import TopicCatalogue
+from model.topics import Topic
 from storage.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ class DataPlane(Protocol):
 
         ``open_files`` is how many it may have.
         """
+
+    async def read_topics(self) -> Sequence[Topic]:
+        """The topics that the log's groups are loaded with, if the log itself has none."""
 
     async def start(self, runtime: Runtime, store: LogStore) -> Served:
         """Make the topics known to the runtime, which has started. Raises ``CommandError``."""
