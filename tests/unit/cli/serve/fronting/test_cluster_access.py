@@ -49,7 +49,7 @@ def test_musters_own_login() -> None:
 
 def test_a_login_that_cannot_be_used_is_told() -> None:
     broken = LOGIN | {"upstream.sasl.jaas.config": "nonsense"}
-    with pytest.raises(CommandError, match="sasl.jaas.config") as caught:
+    with pytest.raises(CommandError, match=r"sasl\.jaas\.config") as caught:
         compute_cluster_settings(make_of(broken))
     assert caught.value.exit_code is ExitCode.USAGE
     assert "nonsense" not in str(caught.value)
@@ -60,7 +60,7 @@ def test_a_truststore_that_is_not_there_is_told() -> None:
         "upstream.security.protocol": "SSL",
         "upstream.ssl.truststore.location": "/nowhere/ca.pem",
     }
-    with pytest.raises(CommandError, match="/nowhere/ca.pem"):
+    with pytest.raises(CommandError, match=r"/nowhere/ca\.pem"):
         compute_cluster_settings(make_of(given))
 
 
@@ -83,7 +83,7 @@ def test_a_data_folder_is_of_one_cluster(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     check_same_cluster(folder, "one")
     check_same_cluster(folder, "one")
-    with pytest.raises(CommandError, match="belongs to the cluster one, and .* is two") as caught:
+    with pytest.raises(CommandError, match=r"belongs to the cluster one, and .* is two") as caught:
         check_same_cluster(folder, "two")
     assert caught.value.exit_code is ExitCode.PRECONDITION
     folder.prepare()
