@@ -22,12 +22,10 @@ from upstream.relay.frames.group_frames import (
     make_answer,
 )
 from upstream.relay.groups.seen_members import SeenMember
-from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED
+from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces
 from upstream.relay.relaying import Relaying
 
 _HERE: Final = (Place.TAKING, Place.MUSTER)
-_COMMIT_OF_KAFKAJS: Final = 5
-"""The version of OffsetCommit that it has, and no other client with which it matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,10 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
         return Answered(exchange, _answer_consumer_protocol(request, relaying))
     group_ids = request.group_ids
     here = tuple(name for name in group_ids if relaying.places.find_place(name) in _HERE)
+    if here and _is_served_there(request, relaying.places):
+        return Passed(exchange, request.frame)
     if len(here) == len(group_ids) and here:
-        return Answered(exchange, make_answer(request, lambda _: _compute_refusal(request)))
+        return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
     if here:
         exchange.request, exchange.refused = replace(request, frame=b""), here
         return Passed(exchange, keep_groups(request, set(group_ids) - set(here)))
@@ -66,16 +66,14 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
     return Passed(exchange, request.frame)
 
 
-def _compute_refusal(request: GroupFrame) -> ErrorCode:
-    """What a member is told whose group is Muster's, or on its way.
+def _is_served_there(request: GroupFrame, places: RelayPlaces) -> bool:
+    """Whether it is a commit of a member that may go on with it until its next heartbeat.
 
-    kafkajs repeats a commit at the same broker after NOT_COORDINATOR, for ten seconds in which it
-    does nothing else. Of a rebalance it finds its coordinator again at once.
+    To refuse it is of no use where the cluster still has the member, and kafkajs repeats a refused
+    commit at the same broker, for ten seconds in which it does nothing else.
     """
-    head = request.head
-    if head.key == OFFSET_COMMIT and head.version == _COMMIT_OF_KAFKAJS:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NOT_COORDINATOR
+    body = request.body
+    return request.head.key == OFFSET_COMMIT and places.awaits_member(body.group_id, body.member_id)
 
 
 def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:

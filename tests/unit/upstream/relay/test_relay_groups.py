@@ -87,11 +87,22 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
             for group_id in ("here", "coming"):
                 response = await client.ask(key, version, **request_of(key, version, group_id))
                 codes = codes_of(key, version, response)
-                # kafkajs does not ask for its coordinator after NOT_COORDINATOR to a commit.
-                told = ErrorCode.REBALANCE_IN_PROGRESS if (key, version) == (8, 5) else 16
-                assert codes == [told] * max(1, len(codes))
+                assert codes == [NOT_COORDINATOR] * max(1, len(codes))
         assert rig.broker.received == []
         assert rig.relays.counts.answered == 2 * len(readable_versions(key))
+
+
+async def test_a_member_that_is_awaited_here_commits_there_until_it_hears_of_it() -> None:
+    async with run_relays(answer_with({8: {}})) as rig:
+        rig.places.places = {"g": Place.TAKING}
+        rig.places.awaited = {("g", "late")}
+        client = await rig.connect()
+        await client.ask(8, 5, **request_of(8, 5, "g"), member_id="late")
+        assert body_of(rig.broker.received[-1]).member_id == "late"
+        response = await client.ask(8, 5, **request_of(8, 5, "g"), member_id="early")
+        assert codes_of(8, 5, response) == [NOT_COORDINATOR] * 2
+        response = await client.ask(12, 4, group_id="g", member_id="late")
+        assert response.error_code == NOT_COORDINATOR
 
 
 @pytest.mark.parametrize("key", [11, 12, 13, 14, 8, 47])
