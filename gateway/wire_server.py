@@ -51,6 +51,8 @@ _BACKLOG: Final = 1_024
 class KafkaServer:
     """Serves Kafka clients, on one address or several."""
 
+    # More than 15 attributes: what it was given, and what it makes of that when it starts.
+
     def __init__(
         self,
         coordinator: Coordinator,

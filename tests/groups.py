@@ -34,12 +34,12 @@ class Group:
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 5, ("",)),
-    Group("cost", 4.5, ("cost/",)),
-    Group("sim", 3, ("sim/",)),
+    Group("cost", 4, ("cost/",)),
+    Group("sim", 2.5, ("sim/",)),
     Group("soak", 3, ("soak/",)),
     Group(
         "log",
-        4,
+        3.5,
         (
             "unit/storage/",
             "golden/",
@@ -54,12 +54,13 @@ GROUPS = (
         2.5,
         ("unit/translator/", "migration/", "pipeline/test_audit_job.py"),
     ),
-    Group("attack", 3.5, ("attack/", "fuzz/")),
+    Group("attack", 3, ("attack/", "fuzz/")),
     Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
     Group("security", 2.5, ("security/",), "loadfile", workers=3),
+    Group("upstream", 2.5, ("upstream/",), "loadfile"),
     Group(
         "e2e",
-        8,
+        7.5,
         (
             "interop/",
             "differential/",

@@ -41,8 +41,9 @@ class UpstreamStatistics:
     """Commits of members in those requests."""
     commit_seconds: Histogram = field(default_factory=Histogram)
     """Time from a member's commit to the cluster's answer, waiting included."""
+    commits_unanswered_now: int = 0
+    """Commits of members that are not answered; those in flight are some of them."""
     commits_in_flight_now: int = 0
-    commits_waiting_now: int = 0
     relay_connections_now: Counter[int] = field(default_factory=Counter)
     """Open connections of clients, by the node id of the relay's broker."""
     relayed_bytes: Counter[str] = field(default_factory=lambda: _counts(RELAYED_WAYS))

@@ -118,6 +118,18 @@ def compute_ownerships(events: Iterable[Event], deaths: Mapping[str, float]) -> 
     return sorted(found, key=lambda entry: (entry.partition, entry.from_s))
 
 
+def compute_longest_gap_s(ownerships: Iterable[Ownership], since_s: float) -> float:
+    """How long a partition was without an owner at most, between two, after a moment."""
+    longest_s = 0.0
+    until: dict[int, float] = {}
+    for entry in sorted(ownerships, key=lambda entry: entry.from_s):
+        before_s = until.get(entry.partition, entry.from_s)
+        if entry.from_s > since_s:
+            longest_s = max(longest_s, entry.from_s - before_s)
+        until[entry.partition] = max(before_s, entry.until_s)
+    return longest_s
+
+
 def find_two_owners(ownerships: Sequence[Ownership]) -> list[TwoOwners]:
     """Find every overlap of two workers' ownerships of a partition."""
     found: list[TwoOwners] = []

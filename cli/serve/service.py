@@ -39,6 +39,7 @@ from cli.serve.process_failure import end_process
 from cli.serve.snapshot import compute_snapshot
 from cli.settings import Address, Resolved
 from cli.settings.settings_objects import compute_settings_object
+from cli.settings.tables.upstream_table import BOOTSTRAP
 from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
@@ -82,11 +83,9 @@ class Service:
         self.addresses: dict[str, Address] = {}
         self._audit_log = make_audit_log(resolved)
         self._audit: Audit = self._audit_log or NO_AUDIT
-        self._plane: DataPlane = LocalDataPlane(
-            resolved, self._audit, self.folder, specs, names_topics=names_topics
-        )
+        self._plane = self._make_plane(specs, names_topics)
         self._quotas = ClientQuotas(compute_settings_object(QuotaSettings, resolved))
-        self._doors = Doors(resolved, self._audit)
+        self._doors = Doors(resolved, self._audit, self._plane.cluster)
         self._disk_space: DiskSpace | None = None
         self._store: LogStore | None = None
         self._runtime: Runtime | None = None
@@ -100,6 +99,16 @@ class Service:
         self._free_memory = FreeMemory()
         self._is_draining = False
         self._began_at = 0.0
+
+    def _make_plane(self, specs: Sequence[TopicSpec], names_topics: bool) -> DataPlane:
+        resolved, audit = self._resolved, self._audit
+        if resolved.values[BOOTSTRAP] is None:
+            return LocalDataPlane(resolved, audit, self.folder, specs, names_topics=names_topics)
+        # What stands in front of a cluster takes long to import, and most servers do not.
+        from cli.serve.fronting.cluster_data_plane import ClusterDataPlane
+
+        node_id = self._gateway_settings.node_id
+        return ClusterDataPlane(resolved, audit, self.folder, node_id=node_id)
 
     # ------------------------------------------------------------------------------- starting
 
@@ -130,7 +139,7 @@ class Service:
         )
         self._garbage.hold()
         try:
-            await self._runtime.start()
+            await self._runtime.start(await self._plane.read_topics())
         except FormatTooNew as error:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except StoreError as error:

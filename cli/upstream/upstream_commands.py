@@ -100,6 +100,16 @@ def release(
     groups: GroupsArgument = None,
     *,
     means_all: Annotated[bool, typer.Option("--all", help="All groups that are here.")] = False,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers",
+            "--bootstrap-server",
+            metavar="HOST:PORT,...",
+            help="The cluster itself: Muster's place in the groups is removed without a running "
+            "server. --command-config then has Muster's login there.",
+        ),
+    ] = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
@@ -110,6 +120,12 @@ def release(
 ) -> None:
     """Give groups back to the cluster while they work."""
     names = _choose(groups, means_all, "--all")
+    if bootstrap_servers is not None:
+        from cli.upstream.releasing_alone import Asked, release_alone
+
+        asked = Asked(names, bootstrap_servers, command_config, timeout, yes, dry_run)
+        _finish("upstream.release", release_alone(asked), output)
+        return
     from cli.upstream.upstream_client import connect_upstream
 
     effect = "These groups will be given back to the cluster. Each one rebalances once."

@@ -79,9 +79,7 @@ def compute_failures(reports: Iterable[upstream_pb2.GroupReport]) -> list[Comman
     failed = []
     for report in reports:
         if report.HasField("error"):
-            in_the_way = render_strangers(report.group)
-            who = f" (in the way: {in_the_way})" if in_the_way else ""
-            message = f"{report.group.group_id}: {_render_result(report)}{who}"
+            message = f"{report.group.group_id}: {_render_result(report)}"
             code = _EXIT_CODES.get(report.error.reason, ExitCode.PRECONDITION)
             failed.append(CommandError(message, code))
     return failed
@@ -123,7 +121,8 @@ def _render_result(report: upstream_pb2.GroupReport) -> str:
 def _describe_cluster(found: upstream_pb2.GetUpstreamResponse) -> list[str]:
     release = f" (Kafka {found.release})" if found.release else ""
     reached = "reachable" if found.reachable else "NOT REACHABLE"
-    lines = [f"cluster {found.cluster_id}{release}: {len(found.brokers)} brokers, {reached}"]
+    count = f"{len(found.brokers)} broker{'' if len(found.brokers) == 1 else 's'}"
+    lines = [f"cluster {found.cluster_id}{release}: {count}, {reached}"]
     if found.fault:
         lines.append(f"fault: {found.fault}")
     for broker in found.brokers[:_BROKERS_SHOWN_MAX]:

@@ -286,6 +286,12 @@ class Runtime:
     def place_of(self, group_id: GroupId) -> GroupPlace | None:
         return self._shard_of(group_id).places.get(group_id)
 
+    def find_places(self) -> dict[GroupId, GroupPlace]:
+        """Where groups are that are not, or not only, the cluster's."""
+        return {
+            group_id: place for shard in self._shards for group_id, place in shard.places.items()
+        }
+
     def find_subscribed_names(
         self, group_id: GroupId, member_id: MemberId
     ) -> Collection[TopicName]:

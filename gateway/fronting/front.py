@@ -80,6 +80,9 @@ class Front(Protocol):
     def other_muster_of(self, group_id: str) -> tuple[int, str, int] | None:
         """Node id, host and port of another Muster that has the group."""
 
+    def note_passed_on(self, key: int) -> None:
+        """Count a request that is passed on, by its API."""
+
     async def open(self, connection: PassedClient) -> PassedLink:
         """The link for a client's requests: that of its login if there is one, else a new one.
 

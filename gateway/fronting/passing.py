@@ -20,6 +20,7 @@ logger = logging.getLogger("muster.gateway")
 
 TIMEOUT_S: Final = 120.0
 """Longer than requests that wait in a broker do, by their own timeouts."""
+_KEY: Final = slice(4, 6)
 _CORRELATION: Final = slice(8, 12)
 _ANSWERED: Final = slice(4, 8)
 
@@ -39,10 +40,11 @@ class Passing:
         self._unsent: list[bytes] = []
         self._awaited: deque[tuple[bytes, OnAnswer, float]] = deque()
         self._timer: Timer | None = None
-        self._why = ""
+        self._why = "there is no connection to the cluster"
 
     def ask(self, frame: bytes, on_answer: OnAnswer, timeout_s: float = TIMEOUT_S) -> None:
         """Pass a request on; ``on_answer`` is called once, unless the client goes first."""
+        self._front.note_passed_on(int.from_bytes(frame[_KEY], "big"))
         self._send(frame)
         self._awaited.append((frame[_CORRELATION], on_answer, self._clock.time() + timeout_s))
         if self._timer is None:
@@ -73,6 +75,8 @@ class Passing:
         link = None
         try:
             link = await self._front.open(self._client)
+            if self._reading is not asyncio.current_task():
+                return
             self._link = link
             self._why = "the connection to the cluster ended"
             for frame in self._unsent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from model.caller import Caller
 from model.commands.offsets import OffsetCommit
 from model.commands.transactions import TxnOffsetCommit
@@ -127,3 +129,9 @@ class CheckTxnCommit:
     def group_id(self) -> GroupId:
         """The group of the commit."""
         return self.commit.group_id
+
+
+PlaceCommand: TypeAlias = (
+    NotePlace | AdoptGroup | ReturnGroup | GiveGroupUp | ListPlaces | CheckCommit | CheckTxnCommit
+)
+"""What only a Muster in front of a cluster asks of itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -74,10 +74,23 @@ class ClientSecurity:
 
     def make_context(self) -> ssl.SSLContext | None:
         """The TLS context; ``None`` without TLS. Raises ``ClientSecurityFault``."""
+        return self._make_context(self.tls)
+
+    def make_context_for_others(self) -> ssl.SSLContext | None:
+        """The same for connections that are used in the names of others.
+
+        Where a certificate alone says who somebody is, these must not show Muster's own. A login
+        says it otherwise, whatever certificate the brokers ask for.
+        """
+        if self.protocol.uses_sasl:
+            return self.make_context()
+        return self._make_context(replace(self.tls, keystore_location=None, keystore_key=None))
+
+    def _make_context(self, tls: TlsSettings) -> ssl.SSLContext | None:
         if not self.protocol.uses_tls:
             return None
         try:
-            return _make_context(self.tls, self.checks_host_name)
+            return _make_context(tls, self.checks_host_name)
         except TlsFault as fault:
             raise ClientSecurityFault(str(fault)) from None
         except (ssl.SSLError, OSError) as error:

@@ -19,14 +19,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+import grpc
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from muster.v1 import upstream_pb2, upstream_pb2_grpc
 from tests.groups import CHECKOUT
 from tests.interop.classic_clients import Member
 from tests.kafka.broker import Setting
 from tests.kafka.processes import find_ports
-from tests.kafka.releases import KafkaCluster, Release, start_cluster
+from tests.kafka.releases import Release, start_cluster
 from tests.server import MusterServer
 from tests.support.waiting import wait_until
 from tests.upstream.clients import start_member
@@ -62,6 +64,7 @@ class Scene:
         cluster_settings: Mapping[str, Setting] | None = None,
         muster_settings: Mapping[str, object] | None = None,
         with_muster: bool = True,
+        server_module: str = "cli",
     ) -> None:
         self.folder = folder
         self.partitions = partitions
@@ -73,6 +76,7 @@ class Scene:
         self._cluster_settings = cluster_settings
         self._muster_settings = dict(muster_settings or {})
         self._with_muster = with_muster
+        self._server_module = server_module
         self._stack = ExitStack()
 
     # The processes, what they are started with, and what is left of them.
@@ -87,9 +91,9 @@ class Scene:
                     folder=self.folder / "cluster",
                 )
             )
-            self._create_topic()
+            self.create_topic(TOPIC)
             if self._with_muster:
-                self.server = stack.enter_context(self._make_server(self.cluster))
+                self.server = stack.enter_context(self.make_server("data"))
             self.traffic = stack.enter_context(
                 Traffic(self.cluster.bootstrap, TOPIC, self.partitions, self._per_s)
             )
@@ -177,6 +181,14 @@ class Scene:
             is_hopeless=is_hopeless,
         )
 
+    def create_topic(self, name: str, partitions: int | None = None) -> None:
+        """With as many partitions as the scene's, unless said."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0})
+        copies = min(3, self._brokers)
+        wanted = NewTopic(name, partitions or self.partitions, copies)
+        assert admin.create_topics([wanted])[name].result(WITHIN_S) is None
+        wait_until(lambda: len(admin.list_topics(name).topics[name].partitions) > 0)
+
     def run_muster(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command of `muster`; its exit code is not checked."""
         assert self.server is not None
@@ -189,6 +201,23 @@ class Scene:
             check=False,
         )
 
+    def list_groups(self) -> dict[str, upstream_pb2.UpstreamGroup]:
+        """How groups stand, by id."""
+        assert self.server is not None
+        with grpc.insecure_channel(self.server.grpc) as channel:
+            stub = upstream_pb2_grpc.UpstreamServiceStub(channel)
+            request = upstream_pb2.ListUpstreamGroupsRequest()
+            answer = stub.ListUpstreamGroups(request, timeout=WITHIN_S)
+        return {group.group_id: group for group in answer.groups}
+
+    def find_place(self, group: str = GROUP) -> str:
+        """`upstream`, `taking`, `muster` or `returning`."""
+        found = self.list_groups().get(group)
+        if found is None:
+            return "upstream"
+        name: str = upstream_pb2.GroupPlace.Name(found.place)
+        return name.removeprefix("GROUP_PLACE_").lower()
+
     def take(self, group: str = GROUP) -> float:
         """`muster upstream take`; how long it took, in seconds."""
         return self._move("take", group)
@@ -198,7 +227,7 @@ class Scene:
 
     def _move(self, word: str, group: str) -> float:
         began = time.monotonic()
-        done = self.run_muster("upstream", word, group)
+        done = self.run_muster("upstream", word, group, "--yes")
         assert done.returncode == 0, f"{word} {group}: {done.stdout}{done.stderr}"
         return time.monotonic() - began
 
@@ -248,22 +277,18 @@ class Scene:
         assert not violations, "\n".join(violations)
         return ledger
 
-    def _create_topic(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0})
-        copies = min(3, self._brokers)
-        made = admin.create_topics([NewTopic(TOPIC, self.partitions, copies)])[TOPIC]
-        assert made.result(WITHIN_S) is None
-        wait_until(lambda: len(admin.list_topics(TOPIC).topics[TOPIC].partitions) > 0)
-
-    def _make_server(self, cluster: KafkaCluster) -> MusterServer:
+    def make_server(self, name: str) -> MusterServer:
+        """A Muster in front of the cluster, with a data folder of this name; not started."""
         kafka, *relays = find_ports(1 + self._brokers + _SPARE_PORTS)
         settings = {
-            "upstream.bootstrap.servers": cluster.bootstrap,
+            "upstream.bootstrap.servers": self.cluster.bootstrap,
             "upstream.relay.ports": f"{relays[0]}-{relays[-1]}",
             "listen.kafka": f"127.0.0.1:{kafka}",
             **self._muster_settings,
         }
-        return MusterServer(self.folder / "data", settings=settings)
+        server = MusterServer(self.folder / name, settings=settings)
+        server.module = self._server_module
+        return server
 
     def _kill_members(self) -> None:
         for member in self.members:

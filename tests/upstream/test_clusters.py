@@ -6,8 +6,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.kafka.releases import KAFKA_2_8_2, KAFKA_3_9_1, RELEASES, Release, start_cluster
+from tests.upstream.cases import ALL, slow
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 SASL = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
     "listener.name.sasl.plain.sasl.jaas.config": (
@@ -19,7 +20,7 @@ SASL = {
 }
 
 
-@pytest.mark.parametrize("release", RELEASES, ids=str)
+@pytest.mark.parametrize("release", RELEASES if ALL else [KAFKA_2_8_2], ids=str)
 def test_its_own_tool_lists_what_was_made(release: Release) -> None:
     with start_cluster(release) as cluster:
         where = ("--bootstrap-server", cluster.bootstrap)
@@ -30,6 +31,7 @@ def test_its_own_tool_lists_what_was_made(release: Release) -> None:
         assert cluster.find_controller() == cluster.find_coordinator("g") == 1
 
 
+@slow
 def test_a_broker_of_three_goes_and_comes_back() -> None:
     with start_cluster(KAFKA_3_9_1, brokers=3) as cluster:
         gone = cluster.find_coordinator("g")
@@ -40,6 +42,7 @@ def test_a_broker_of_three_goes_and_comes_back() -> None:
         assert set(admin.list_topics(timeout=20).brokers) == {1, 2, 3}
 
 
+@slow
 @pytest.mark.parametrize("release", [KAFKA_2_8_2, KAFKA_3_9_1], ids=str)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_a_listener_with_users(release: Release, mechanism: str) -> None:

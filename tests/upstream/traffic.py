@@ -21,7 +21,7 @@ class Traffic:
         self.produced = {f"{topic}-{number}": 0 for number in range(partitions)}
         self.failures: list[str] = []
         self._topic = topic
-        self._each_tick = max(1, round(per_s * _TICK_S))
+        self._each_tick = round(per_s * _TICK_S)
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,

@@ -74,10 +74,11 @@ class RawLink(Protocol):
         """Wait while too much is unsent."""
 
     def hand_over(self, protocol: asyncio.Protocol) -> asyncio.Transport:
-        """Give the connection away: ``protocol`` is told of what comes, and the link is done with.
+        """Give the connection away: ``protocol`` is told of what comes from now on.
 
         For those who pass bytes on as they come. Nothing has been sent or read before. The caller
-        has the transport; ``connection_made`` is not called.
+        has the transport, keeps the link until the end, and ``connection_made`` is not called.
+        Raises ``ClusterUnreachable`` if the broker has closed the connection.
         """
 
     def close(self) -> None:

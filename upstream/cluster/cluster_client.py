@@ -18,13 +18,13 @@ from upstream.cluster.cluster import ClusterBroker, ClusterUnreachable, NotSent,
 from upstream.cluster.cluster_settings import ClusterSettings
 from upstream.cluster.connections.links import OwnLink, StreamLink
 from upstream.cluster.connections.opening import Opener
+from upstream.cluster.consumer_protocol import FEATURE, find_consumer_protocol
 from upstream.cluster.coordinators import Coordinators
 from upstream.cluster.errors_in_answers import wants_other_controller
 from upstream.cluster.metadata import METADATA, NO_TOPICS, compute_image
 from upstream.cluster.peers import Peers, pause
 from upstream.cluster.start_checks import check_brokers, check_image, find_cluster
 
-CONSUMER_GROUP_HEARTBEAT: Final = 68
 _TOPIC_IDS_SINCE: Final = 10
 _IDS_FOR_CLIENTS_SINCE: Final = 12
 """Clients of the consumer protocol ask for topics by id (KIP-516), of brokers from 3.1 on."""
@@ -45,6 +45,7 @@ class ClusterClient:
         self._coordinators = Coordinators(self._ask_any, self._ask_once)
         self._callbacks: list[Callable[[], None]] = []
         self._is_reachable = False
+        self._has_consumer_protocol = False
         self._fault: str | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
@@ -60,6 +61,9 @@ class ClusterClient:
             self._peers.close()
             raise
         self._is_reachable = True
+        self._has_consumer_protocol = await find_consumer_protocol(
+            self._ask_any, self._peers.versions, self._peers.level_of(FEATURE)
+        )
         self._following = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
@@ -104,10 +108,7 @@ class ClusterClient:
 
     @property
     def has_consumer_protocol(self) -> bool:
-        return (
-            CONSUMER_GROUP_HEARTBEAT in self._peers.versions
-            and self._peers.level_of("group.version") >= 1
-        )
+        return self._has_consumer_protocol
 
     @property
     def _metadata_newest(self) -> int:
@@ -189,7 +190,7 @@ class ClusterClient:
         if node_id is None:
             node_id = self._peers.choose()
         broker = self._find_broker(node_id)
-        streams = await self._opener.open_streams(broker.host, broker.port)
+        streams = await self._opener.open_streams(broker.host, broker.port, for_others=True)
         return StreamLink(*streams, self._settings)
 
     def _find_broker(self, node_id: int | None) -> ClusterBroker:

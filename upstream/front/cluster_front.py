@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from gateway.apis.api_registry import APIS
 from gateway.fronting.front import LinkUnavailable, PassedClient, PassedLink
+from model.ids import GroupId
 from model.places import Place
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.statistics import UpstreamStatistics
 
+_NAMES: Final = {api.key: api.name for api in APIS}
 NODE_ID_BASE: Final = 1 << 30
 """Muster's node is that many above its own ``node.id``, so that it is no broker's."""
 
@@ -22,11 +26,11 @@ class Places(Protocol):
     def matches(self, group_id: str) -> bool:
         """Whether the group is one of those that are to be taken."""
 
-    def ask_to_take(self, group_id: str, cause: str) -> None:
+    def ask_to_take(self, group_id: GroupId, cause: str) -> None:
         """Have the group taken over soon."""
 
     def other_muster_of(self, group_id: str) -> tuple[str, int] | None:
-        """Host and port of another Muster that has the group."""
+        """Host and port of another Muster that has the group, and lives."""
 
 
 class ClusterFront:
@@ -40,17 +44,19 @@ class ClusterFront:
         node_id: int,
         address_of: Callable[[int], tuple[str, int] | None],
         passes_anonymous: bool,
+        statistics: UpstreamStatistics | None = None,
     ) -> None:
         """``address_of`` is that of a broker's relay.
 
         ``passes_anonymous``: clients that did not log in at the cluster are passed on too. They
-        are who Muster's connections are before a login: nobody, or whom Muster's certificate names.
+        are nobody there: Muster does not show its own certificate for them.
         """
         self._cluster = cluster
         self._places = places
         self._node_id = NODE_ID_BASE + node_id
         self._address_of = address_of
         self._passes_anonymous = passes_anonymous
+        self._statistics = statistics or UpstreamStatistics()
 
     @property
     def node_id(self) -> int:
@@ -74,12 +80,16 @@ class ClusterFront:
         return self._places.matches(group_id)
 
     def ask_to_take(self, group_id: str, cause: str) -> None:
-        self._places.ask_to_take(group_id, cause)
+        self._places.ask_to_take(GroupId(group_id), cause)
 
     def other_muster_of(self, group_id: str) -> tuple[int, str, int] | None:
         found = self._places.other_muster_of(group_id)
         # Its node id is not known here, and no client keeps one from FindCoordinator.
         return None if found is None else (self._node_id + 1, *found)
+
+    def note_passed_on(self, key: int) -> None:
+        # Only APIs that all brokers serve are passed on: there are few keys.
+        self._statistics.requests_passed_on[_NAMES.get(key, f"api {key}")] += 1
 
     async def open(self, connection: PassedClient) -> PassedLink:
         passed = connection.passed

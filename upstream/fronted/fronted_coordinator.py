@@ -78,8 +78,6 @@ class FrontedCoordinator:
     ``for_grpc``: all that joins here can be served by nobody else.
     """
 
-    # More than 15 attributes: an interface that is passed on has its width.
-
     def __init__(
         self,
         runtime: Coordinator,
@@ -125,11 +123,12 @@ class FrontedCoordinator:
 
     def _submit_of_member(self, command: MemberCommand, reply: Reply) -> None:
         group_id = command.group_id
+        if group_id in self._deletions.running and is_join(command):
+            # Nor is it taken over meanwhile: the sentinel has just left it.
+            reply(CoordinatorLoadInProgress(f"The group {group_id} is being deleted."))
+            return
         match self._find_place(group_id):
             case Place.MUSTER:
-                if group_id in self._deletions.running and is_join(command):
-                    reply(CoordinatorLoadInProgress(f"The group {group_id} is being deleted."))
-                    return
                 self._runtime.submit(command, reply)
             case Place.RETURNING:
                 self._submit_of_returning(command, reply)

@@ -32,7 +32,8 @@ DELETIONS_MAX = 100
 class GroupDeletions:
     """Deletes groups. Nobody may join a group in ``running`` meanwhile.
 
-    A group that cannot be deleted in the end stays here: the sentinel takes its seat again.
+    A group that the cluster does not delete in the end is the cluster's, or the sentinel takes its
+    seat again.
     """
 
     def __init__(

@@ -69,5 +69,5 @@ class Takeovers(Protocol):
     async def leave(self, group_id: GroupId) -> bool:
         """Make the sentinel leave an empty group that is about to be deleted in the cluster.
 
-        Returns whether it is out; the group then stays without a sentinel until it is taken again.
+        Returns whether it is out. The group is the cluster's then, until it is taken again.
         """

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+import scramp
+
 from coordinator.service.credentials.verifiers import CannotVerify
 from gateway.sasl.logins import HandshakeAnswer, TokenAnswer
 from model.errors import ErrorCode
@@ -50,8 +52,7 @@ class ClusterLogins:
 
         Raises ``NotAuthenticated``, ``CannotVerify``.
         """
-        client = self._make_client(user, secret)
-        first = client.first()
+        client, first = self._begin(user, secret)
         # Who is let in is whom the cluster has read in the message, and said yes to.
         identity = self._reader.read(first)
         if user and identity.principal != f"User:{user}":
@@ -64,10 +65,11 @@ class ClusterLogins:
             login.close()
         return self._limit(identity, lifetime_ms)
 
-    def _make_client(self, user: str, secret: str) -> ClientLogin:
+    def _begin(self, user: str, secret: str) -> tuple[ClientLogin, bytes]:
         try:
-            return make_login(self._mechanism, user, secret, lambda: secret)
-        except ValueError:
+            client = make_login(self._mechanism, user, secret, lambda: secret)
+            return client, client.first()
+        except (scramp.ScramException, ValueError):
             raise NotAuthenticated("the user or the password cannot be sent") from None
 
     async def _shake_hands(self, login: PassedLogin) -> None:

@@ -58,7 +58,7 @@ def decode_token(frame: bytes, correlation_id: int) -> TokenAnswer:
     reader = _Reader(frame, correlation_id)
     code, message = reader.read_code(), reader.read_text()
     token = reader.read_bytes(_INT32) or b""
-    return TokenAnswer(code, message, token, max(0, reader.read_number(_INT64)))
+    return TokenAnswer(code, message or None, token, max(0, reader.read_number(_INT64)))
 
 
 class _Reader:

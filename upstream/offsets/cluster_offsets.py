@@ -11,6 +11,7 @@ sentinel joins again first (``Takeovers.note_lost_answer``).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,6 +47,7 @@ from upstream.offsets.commit_queue import (
 from upstream.offsets.commit_requests import CommitRequests
 from upstream.offsets.offset_fetches import fetch_offsets
 from upstream.offsets.tasks import AnsweringTasks
+from upstream.statistics import UpstreamStatistics
 
 log = structlog.get_logger()
 
@@ -81,12 +83,14 @@ class ClusterOffsets:
         now_ms: Callable[[], int],
         timeout_ms: int = 30_000,
         limits: OffsetLimits = DEFAULT_LIMITS,
+        statistics: UpstreamStatistics | None = None,
     ) -> None:
         self._coordinator = coordinator
         self._cluster = cluster
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
         self._limits = limits
+        self._statistics = statistics or UpstreamStatistics()
         self._requests = CommitRequests(coordinator, cluster, takeovers, now_ms, timeout_ms)
         self._queues: dict[GroupId, CommitQueue] = {}
         self._load = Load()
@@ -136,10 +140,22 @@ class ClusterOffsets:
         if queue.weight > limits.group_bytes or self._load.bytes > limits.all_bytes:
             reply(CoordinatorLoadInProgress(TOO_MANY))
             return
-        queued = queue.add(command, reply, self._now_ms())
+        queued = queue.add(command, self._count(reply), self._now_ms())
         self._coordinator.submit(
             CheckCommit(command), partial(self._on_checked, group_id, queue, queued)
         )
+
+    def _count(self, reply: Reply) -> Reply:
+        """Count a commit until it is answered, and how long that takes."""
+        statistics, began_s = self._statistics, time.perf_counter()
+        statistics.commits_unanswered_now += 1
+
+        def answer_counted(answer: Answer) -> None:
+            statistics.commits_unanswered_now -= 1
+            statistics.commit_seconds.add(time.perf_counter() - began_s)
+            reply(answer)
+
+        return answer_counted
 
     def _find_queue(self, group_id: GroupId) -> CommitQueue:
         queue = self._queues.get(group_id)
@@ -193,12 +209,20 @@ class ClusterOffsets:
         self._go_on(group_id, queue)
 
     async def _send_batch(self, group_id: GroupId, queue: CommitQueue, batch: Batch) -> None:
+        statistics, commits = self._statistics, len(batch.commits)
+        statistics.commit_batches += 1
+        statistics.commits += commits
+        statistics.commits_in_flight_now += commits
         try:
             codes = await self._requests.commit(group_id, list(batch.rows.values()))
         except GroupError as error:
-            queue.fail(batch, error.with_traceback(None))
+            answering = queue.fail(batch, error.with_traceback(None))
         else:
-            queue.settle(batch, codes)
+            answering = queue.settle(batch, codes)
+        finally:
+            statistics.commits_in_flight_now -= commits
+        for _ in answering:
+            await asyncio.sleep(0)
 
     # ---------------------------------------------------------------------------- transactions
 

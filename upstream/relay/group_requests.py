@@ -14,18 +14,18 @@ from upstream.relay.frames.group_frames import (
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
+    OFFSET_COMMIT,
     SYNC_GROUP,
     GroupFrame,
+    join_as_new_member,
     keep_groups,
     make_answer,
-    make_join_answer,
 )
 from upstream.relay.groups.seen_members import SeenMember
-from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED
+from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces
 from upstream.relay.relaying import Relaying
 
 _HERE: Final = (Place.TAKING, Place.MUSTER)
-_FIRST_WITH_MEMBER_ID_REQUIRED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,26 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
         return Answered(exchange, _answer_consumer_protocol(request, relaying))
     group_ids = request.group_ids
     here = tuple(name for name in group_ids if relaying.places.find_place(name) in _HERE)
+    if here and _is_served_there(request, relaying.places):
+        return Passed(exchange, request.frame)
     if len(here) == len(group_ids) and here:
         return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
     if here:
         exchange.request, exchange.refused = replace(request, frame=b""), here
         return Passed(exchange, keep_groups(request, set(group_ids) - set(here)))
     if head.key in (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP):
-        answer = _look_at_member(request, exchange, relaying, now)
-        if answer is not None:
-            return Answered(exchange, answer)
+        return _look_at_member(request, exchange, relaying, now)
     return Passed(exchange, request.frame)
+
+
+def _is_served_there(request: GroupFrame, places: RelayPlaces) -> bool:
+    """Whether it is a commit of a member that may go on with it until its next heartbeat.
+
+    To refuse it is of no use where the cluster still has the member, and kafkajs repeats a refused
+    commit at the same broker, for ten seconds in which it does nothing else.
+    """
+    body = request.body
+    return request.head.key == OFFSET_COMMIT and places.awaits_member(body.group_id, body.member_id)
 
 
 def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:
@@ -86,27 +96,29 @@ def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:
 
 def _look_at_member(
     request: GroupFrame, exchange: Exchange, relaying: Relaying, now: float
-) -> bytes | None:
-    """Note whose request it is; the answer, if it must not pass."""
+) -> Passed | Answered:
+    """Note whose request it is."""
     body, key = request.body, request.head.key
+    passed = Passed(exchange, request.frame)
     exchange.group_id, exchange.client_id = body.group_id, request.client_id
     if key == LEAVE_GROUP:
         rows = getattr(body, "members", None)
         exchange.left = (body.member_id,) if rows is None else tuple(x.member_id for x in rows)
-        return None
+        return passed
     exchange.member_id = body.member_id
     if key in (JOIN_GROUP, SYNC_GROUP):
         exchange.waits = make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR)
     if key != JOIN_GROUP:
-        return None
+        return passed
     places = relaying.places
     if places.asks_to_take(body.group_id, JOINED):
-        return exchange.waits
+        return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
     if body.member_id and places.knew_member(body.group_id, body.member_id):
-        # A member of Muster's: with an empty id librdkafka joins again at once, as a new one.
-        if request.head.version < _FIRST_WITH_MEMBER_ID_REQUIRED:
-            return make_join_answer(request, ErrorCode.UNKNOWN_MEMBER_ID, "")
-        return make_join_answer(request, ErrorCode.MEMBER_ID_REQUIRED, "")
+        # A member of Muster's, whose id the cluster does not know. No refusal would do: after
+        # UNKNOWN_MEMBER_ID some clients pause for seconds, and after MEMBER_ID_REQUIRED without an
+        # id kafkajs ends. So the cluster is asked for an id, which all take.
+        exchange.member_id = ""
+        return Passed(exchange, join_as_new_member(request))
     places.note_joined(body.group_id, body.member_id)
     if body.member_id:
         seen = exchange.joining = SeenMember(
@@ -118,4 +130,4 @@ def _look_at_member(
             is_joining=True,
         )
         exchange.is_new_member = relaying.members.note_join(body.group_id, body.member_id, seen)
-    return None
+    return passed

@@ -41,9 +41,17 @@ class Relay:
             counts.refused += 1
             return _Refused()
         counts.connections += 1
-        connection = RelayConnection(self._relaying, self._node_id, self.connections.discard)
+        connection = RelayConnection(self._relaying, self._node_id, self._forget)
         self.connections.add(connection)
+        self._note_connections()
         return connection
+
+    def _forget(self, connection: RelayConnection) -> None:
+        self.connections.discard(connection)
+        self._note_connections()
+
+    def _note_connections(self) -> None:
+        self._relaying.statistics.relay_connections_now[self._node_id] = len(self.connections)
 
     def check(self, now: float) -> None:
         """Close connections that are idle or stuck."""
@@ -60,6 +68,7 @@ class Relay:
         if self._server is not None:
             self._server.close()
         self.close_connections(reason)
+        self._relaying.statistics.relay_connections_now.pop(self._node_id, None)
         if self._server is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):

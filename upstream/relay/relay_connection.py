@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import cast
 
 from gateway.rewriting.naming import CannotRewrite
-from upstream.cluster.cluster import ClusterUnreachable
+from upstream.cluster.cluster import ClusterUnreachable, RawLink
 from upstream.relay.brakes import Brake, Hold
 from upstream.relay.broker_side import BrokerSide
 from upstream.relay.frames.exchanges import Exchange, Exchanges
@@ -28,6 +28,8 @@ class RelayConnection(asyncio.Protocol):
     More than 15 attributes: it is two connections, and they end together.
     """
 
+    # More than 15 attributes: two transports, each with what waits for the other.
+
     def __init__(
         self, relaying: Relaying, node_id: int, on_closed: Callable[[RelayConnection], None]
     ) -> None:
@@ -37,13 +39,14 @@ class RelayConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._client: asyncio.Transport | None = None
         self._broker: asyncio.Transport | None = None
+        self._link: RawLink | None = None
         self._client_brake = Brake()
         self._broker_brake = Brake()
         self._early = b""
         self._connecting: asyncio.Task[None] | None = None
         self._is_over = False
         self._has_too_many = False
-        self._full_since_s: float | None = None
+        self._full_since_s: dict[Hold, float] = {}
         self._heard_s = self._loop.time()
         self._exchanges = Exchanges(self._send_to_client)
         self._requests = RequestFlow(
@@ -82,13 +85,13 @@ class RelayConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Asyncio: the client does not take what there is to send."""
-        self._note_full(True)
+        self._note_full(Hold.OWN_FULL, True)
         self._broker_brake.hold(Hold.OTHER_FULL)
         self._client_brake.hold(Hold.OWN_FULL)
 
     def resume_writing(self) -> None:
         """Asyncio: the client has taken it."""
-        self._note_full(False)
+        self._note_full(Hold.OWN_FULL, False)
         self._client_brake.release(Hold.OWN_FULL)
         self._broker_brake.release(Hold.OTHER_FULL)
 
@@ -102,14 +105,14 @@ class RelayConnection(asyncio.Protocol):
         relaying = self._relaying
         try:
             async with asyncio.timeout(relaying.settings.connect_timeout_ms / 1_000):
-                link = await relaying.cluster.open_raw(self._node_id)
+                link = self._link = await relaying.cluster.open_raw(self._node_id)
+            broker = link.hand_over(BrokerSide(self))
+            self._broker = broker
         except (ClusterUnreachable, TimeoutError):
-            self.close("no-broker")
             return
-        if self._is_over:
-            link.close()
-            return
-        self._broker = broker = link.hand_over(BrokerSide(self))
+        finally:
+            if self._broker is None:
+                self.close("no-broker")
         broker.set_write_buffer_limits(high=relaying.settings.unsent_bytes_max)
         keep_alive(broker)
         self._broker_brake.fit(broker)
@@ -132,7 +135,7 @@ class RelayConnection(asyncio.Protocol):
 
     def on_broker_full(self, is_full: bool) -> None:
         """Whether the broker does not take what there is to send."""
-        self._note_full(is_full)
+        self._note_full(Hold.OTHER_FULL, is_full)
         if is_full:
             self._client_brake.hold(Hold.OTHER_FULL)
         else:
@@ -153,10 +156,12 @@ class RelayConnection(asyncio.Protocol):
 
     def _send_to_client(self, data: bytes) -> None:
         if self._client is not None:
+            self._relaying.statistics.relayed_bytes["to_client"] += len(data)
             self._client.write(data)
 
     def _send_to_broker(self, data: bytes) -> None:
         if self._broker is not None:
+            self._relaying.statistics.relayed_bytes["to_cluster"] += len(data)
             self._broker.write(data)
 
     def _note_answered(self, exchange: Exchange) -> None:
@@ -199,9 +204,7 @@ class RelayConnection(asyncio.Protocol):
         late = self._exchanges.awaited
         if now - self._heard_s >= settings.idle_ms / 1_000:
             self.close("idle")
-        elif self._full_since_s is not None and (
-            now - self._full_since_s >= settings.stalled_ms / 1_000
-        ):
+        elif self._is_stalled(now - settings.stalled_ms / 1_000):
             self.close("stalled")
         elif (
             late is not None
@@ -212,6 +215,13 @@ class RelayConnection(asyncio.Protocol):
             # that was taken out of the group.
             self.close("no-late-answer")
 
+    def _is_stalled(self, since_s: float) -> bool:
+        """Whether nothing is taken since then, or nothing comes of a frame that is held."""
+        if any(full_s <= since_s for full_s in self._full_since_s.values()):
+            return True
+        held = self._requests.splitter.held_bytes + self._responses.splitter.held_bytes
+        return held > 0 and self._heard_s <= since_s
+
     def close(self, reason: str) -> None:
         """Close both sides at once."""
         if self._is_over:
@@ -221,8 +231,11 @@ class RelayConnection(asyncio.Protocol):
             self._client.abort()
         self._end()
 
-    def _note_full(self, is_full: bool) -> None:
-        self._full_since_s = self._loop.time() if is_full else None
+    def _note_full(self, side: Hold, is_full: bool) -> None:
+        if is_full:
+            self._full_since_s[side] = self._loop.time()
+        else:
+            self._full_since_s.pop(side, None)
 
     def _end(self) -> None:
         if self._is_over:
@@ -230,8 +243,8 @@ class RelayConnection(asyncio.Protocol):
         self._is_over = True
         if self._connecting is not None and self._connecting is not asyncio.current_task():
             self._connecting.cancel()
-        if self._broker is not None:
-            self._broker.abort()
+        if self._link is not None:
+            self._link.close()
         for exchange in self._exchanges.drop():
             self._note_answered(exchange)
         for flow in (self._requests, self._responses):

@@ -26,13 +26,16 @@ class RelaySettings:
     """Requests of a connection; a client that sends more waits."""
     unsent_bytes_max: int = 64 * 1024
     """Of a connection, in each direction; above it the other side is not read."""
-    held_bytes_max: int = 64 * 1024 * 1024
-    """The largest frame that is looked at."""
+    held_request_bytes_max: int = 32 * 1024 * 1024
+    """The largest request that is looked at, such as the leader's SyncGroup of a large group."""
+    held_response_bytes_max: int = 64 * 1024 * 1024
+    """The largest response that is looked at, such as Metadata of many topics."""
     held_bytes_total_max: int = 512 * 1024 * 1024
     """Of all connections."""
     connect_timeout_ms: int = 30_000
     idle_ms: int = 600_000
     stalled_ms: int = 60_000
-    """How long a client, or a broker, may take nothing of what there is to send."""
+    """How long a client, or a broker, may take nothing of what there is to send, or stop in the
+    middle of what is looked at."""
     late_answer_ms: int = 10_000
     """How long the broker's answer may be awaited to a request that was answered here."""

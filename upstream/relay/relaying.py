@@ -12,6 +12,7 @@ from upstream.relay.groups.seen_members import SeenMembers
 from upstream.relay.groups.waits import Waits
 from upstream.relay.relay_places import RelayPlaces
 from upstream.relay.relay_settings import RelaySettings
+from upstream.statistics import UpstreamStatistics
 
 
 @dataclass(slots=True)
@@ -22,19 +23,26 @@ class Relaying:
     places: RelayPlaces
     settings: RelaySettings
     rewriting: Rewriting
+    statistics: UpstreamStatistics
     members: SeenMembers = field(default_factory=SeenMembers)
     waits: Waits = field(default_factory=Waits)
     counts: RelayCounts = field(default_factory=RelayCounts)
 
-    def hold(self, size: int) -> None:
-        """A frame of this size is held; raises ``BadFrame`` if that is too much."""
-        settings = self.settings
-        if size > settings.held_bytes_max:
+    def hold_request(self, more: int, size: int) -> None:
+        """More bytes of a request are held; raises ``BadFrame`` if that is too much."""
+        self._hold(more, size, self.settings.held_request_bytes_max)
+
+    def hold_response(self, more: int, size: int) -> None:
+        """More bytes of a response are held; raises ``BadFrame`` if that is too much."""
+        self._hold(more, size, self.settings.held_response_bytes_max)
+
+    def _hold(self, more: int, size: int, size_max: int) -> None:
+        if size > size_max:
             raise BadFrame(f"a frame of {size} bytes is too large to be looked at")
-        if self.counts.held_bytes + size > settings.held_bytes_total_max:
+        if self.counts.held_bytes + more > self.settings.held_bytes_total_max:
             raise BadFrame("too much is being looked at")
-        self.counts.held_bytes += size
+        self.counts.held_bytes += more
 
     def release(self, size: int) -> None:
-        """It is not held any more."""
+        """They are not held any more."""
         self.counts.held_bytes -= size

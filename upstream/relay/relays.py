@@ -18,6 +18,7 @@ from upstream.relay.relay import Relay
 from upstream.relay.relay_places import RelayPlaces
 from upstream.relay.relay_settings import RelaySettings
 from upstream.relay.relaying import Relaying
+from upstream.statistics import UpstreamStatistics
 
 logger = logging.getLogger("muster.upstream")
 
@@ -36,11 +37,12 @@ class Relays:
         cluster: Cluster,
         places: RelayPlaces,
         settings: RelaySettings,
+        statistics: UpstreamStatistics,
         on_changed: Callable[[], None] = lambda: None,
     ) -> None:
         naming = Naming(self.address_of, settings.own, self._is_here)
         rewriting = Rewriting(naming, settings.added)
-        self._relaying = Relaying(cluster, places, settings, rewriting)
+        self._relaying = Relaying(cluster, places, settings, rewriting, statistics)
         self._on_changed = on_changed
         self._relays: dict[int, Relay] = {}
         self._brokers: dict[int, ClusterBroker] = {}
@@ -104,12 +106,13 @@ class Relays:
     async def _follow(self) -> None:
         async with self._following:
             brokers = dict(self._relaying.cluster.brokers)
+            before = set(self._relays)
             gone = [node_id for node_id in self._relays if node_id not in brokers]
             for node_id in gone:
                 await self._relays.pop(node_id).stop("broker-gone")
             for node_id in sorted(brokers):
                 await self._follow_broker(node_id, brokers[node_id])
-            is_changed = bool(gone) or set(self._brokers) != set(brokers)
+            is_changed = set(self._relays) != before
             self._brokers = brokers
         if is_changed:
             self._on_changed()

@@ -54,7 +54,7 @@ class RequestFlow:
             self._decide,
             send,
             self._on_whole,
-            relaying.hold,
+            relaying.hold_request,
             relaying.release,
             must_stop=lambda: len(exchanges) >= unanswered_max,
         )

@@ -40,7 +40,7 @@ class ResponseFlow:
             self._decide,
             send,
             self._on_whole,
-            relaying.hold,
+            relaying.hold_response,
             relaying.release,
             exchanges.end_frame,
             exchanges.flush,

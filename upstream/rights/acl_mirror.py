@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,7 @@ from upstream.rights.acl_rows import Known, NotUnderstood, apply_change, compute
 from upstream.rights.exceptions import Exceptions, find_exceptions
 from upstream.rights.mirrored_authorizer import MirroredAuthorizer
 from upstream.rights.needed_rights import CLUSTER_RIGHT, describe_missing
+from upstream.statistics import UpstreamStatistics
 
 logger = logging.getLogger("muster.upstream")
 
@@ -65,11 +67,16 @@ class AclMirror:
     # The ACLs and their index, the task, and what is told of both: two lives with one end.
 
     def __init__(
-        self, cluster: Cluster, authorizer: MirroredAuthorizer, settings: AclMirrorSettings
+        self,
+        cluster: Cluster,
+        authorizer: MirroredAuthorizer,
+        settings: AclMirrorSettings,
+        statistics: UpstreamStatistics | None = None,
     ) -> None:
         self._cluster = cluster
         self._authorizer = authorizer
         self._settings = settings
+        self._statistics = statistics or UpstreamStatistics()
         self._known: Known = {}
         self._index = AclIndex()
         self._exceptions = settings.exceptions
@@ -150,9 +157,11 @@ class AclMirror:
         match answer.error_code:
             case ErrorCode.NONE:
                 await self._take(answer.resources)
+                self._statistics.acls_mirrored_s = time.monotonic()
             case ErrorCode.SECURITY_DISABLED:
                 self._known.clear()
                 self._index = AclIndex()
+                self._statistics.acls_mirrored_s = None
                 self._authorizer.allow_all()
             case ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 raise AclsRefused(describe_missing(self._settings.principal, CLUSTER_RIGHT))

@@ -52,7 +52,11 @@ def make_join(
     session_timeout_ms: int,
     rebalance_timeout_ms: int,
 ) -> ClientRequest:
-    """JoinGroup: with its own protocol, or, beside members, with theirs and without topics."""
+    """JoinGroup: with its own protocol alone, or, beside members, with theirs first.
+
+    Theirs comes with a subscription without topics. Its own is always among them: a member may only
+    change to protocols that it has offered before, even if it is alone in the group.
+    """
     offered = [{"name": name, "metadata": _EMPTY_SUBSCRIPTION} for name in protocols]
     own = [{"name": PROTOCOL_NAME, "metadata": _OWN_METADATA}]
     fields = {
@@ -62,7 +66,7 @@ def make_join(
         "member_id": member_id,
         "group_instance_id": INSTANCE_ID,
         "protocol_type": PROTOCOL_TYPE,
-        "protocols": offered or own,
+        "protocols": offered + own,
     }
     return ClientRequest(JOIN_GROUP, fields)
 

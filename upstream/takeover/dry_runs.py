@@ -24,7 +24,7 @@ async def try_to_take(moving: Moving, group_id: GroupId) -> TakeoverReport:
         view = await ClusterGroup(moving.cluster, group_id).describe()
     except ClusterUnreachable as cause:
         return make_report(Move(group_id=group_id, error=f"the cluster did not answer: {cause}"))
-    error = compute_obstacle(Move(group_id=group_id), view, moving.sign.uuid)
+    error = compute_obstacle(Move(group_id=group_id), view, moving.rules)
     strangers: tuple[Stranger, ...] = ()
     if not error:
         strangers = compute_strangers(view.others, moving.relays.members_of(group_id).keys())

@@ -72,8 +72,6 @@ class Takeovers:
     It implements what the fronted coordinator, the relays and the front ask for.
     """
 
-    # More than 15 attributes: the parts of a takeover, each of which exists once.
-
     def __init__(
         self,
         cluster: Cluster,
@@ -214,6 +212,18 @@ class Takeovers:
             return member_id in mover.leaving
         until_ms, members = self._returned.get(group_id, (0, frozenset()))
         return member_id in members and self._clock_ms() < until_ms
+
+    def awaits_member(self, group_id: str, member_id: str) -> bool:
+        """Whether a group is gathered, and this member has not been heard here.
+
+        None is removed from the cluster's group before it has, unless it is long silent.
+        """
+        mover = self._movers.get(group_id)
+        return (
+            mover is not None
+            and mover.move.step is Step.GATHERING
+            and member_id not in ("", *mover.move.heard)
+        )
 
     def note_joined(self, group_id: str, member_id_before: str) -> None:
         """A member joins in the cluster."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import structlog
 
 from model.ids import TopicName
-from model.topics import TopicImage
+from model.topics import Topic, TopicImage
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.topics.read_topics import (
     TOPICS_PER_REQUEST,
@@ -30,6 +30,16 @@ ALL_INTERVAL_MAX_S: Final = 10.0
 Publish: TypeAlias = Callable[[TopicChanges], Awaitable[None]]
 
 
+async def read_all_topics(cluster: Cluster) -> tuple[Topic, ...]:
+    """All topics that exist. Raises ``ClusterUnreachable``."""
+    response = await cluster.ask(make_metadata_request(None))
+    return tuple(compute_topics(response, _find_racks(cluster)))
+
+
+def _find_racks(cluster: Cluster) -> dict[int, str | None]:
+    return {node_id: broker.rack for node_id, broker in cluster.brokers.items()}
+
+
 class ClusterTopics:
     """Reads all topics each ``interval_ms``, or less often if that takes long.
 
@@ -43,7 +53,7 @@ class ClusterTopics:
         *,
         image: Callable[[], TopicImage],
         publish: Publish,
-        find_subscribed: Callable[[], Collection[TopicName]],
+        find_subscribed: Callable[[], Awaitable[Collection[TopicName]]],
         interval_ms: int,
     ) -> None:
         self._cluster = cluster
@@ -72,7 +82,7 @@ class ClusterTopics:
                 if time.monotonic() >= self._all_at:
                     await self._read_all()
                 else:
-                    await self._read_named(sorted(self._find_subscribed()))
+                    await self._read_named(sorted(await self._find_subscribed()))
             except ClusterUnreachable as cause:
                 log.debug("topics_not_read", cause=str(cause))
             except Exception:
@@ -81,8 +91,7 @@ class ClusterTopics:
 
     async def _read_all(self) -> None:
         began = time.monotonic()
-        response = await self._cluster.ask(make_metadata_request(None))
-        found = compute_topics(response, self._find_racks())
+        found = await read_all_topics(self._cluster)
         await self._publish_changes(compute_changes(self._image(), found, None))
         ended = time.monotonic()
         pause_s = min((ended - began) / ALL_SHARE, ALL_INTERVAL_MAX_S)
@@ -92,13 +101,10 @@ class ClusterTopics:
         for first in range(0, len(names), TOPICS_PER_REQUEST):
             request = make_metadata_request(names[first : first + TOPICS_PER_REQUEST])
             response = await self._cluster.ask(request)
-            found = compute_topics(response, self._find_racks())
+            found = compute_topics(response, _find_racks(self._cluster))
             missing = compute_missing(response)
             await self._publish_changes(compute_changes(self._image(), found, missing))
 
     async def _publish_changes(self, changes: TopicChanges) -> None:
         if changes.changed or changes.gone:
             await self._publish(changes)
-
-    def _find_racks(self) -> dict[int, str | None]:
-        return {node_id: broker.rack for node_id, broker in self._cluster.brokers.items()}

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from cli.demo.events import Event, Kind
-from cli.demo.kafka.classic_broker import ClassicBroker, find_free_ports
-from cli.demo.ledger import Ledger
+from cli.demo.kafka.classic_broker import HOST, ClassicBroker, find_free_ports
+from cli.demo.ledger import Ledger, compute_longest_gap_s
 from cli.demo.processes import Worker
 from cli.demo.producer import TrickleProducer
 from cli.demo.scene import SceneFailed
@@ -51,7 +51,7 @@ class FrontedScene:
         self.screen = Screen(list, time.monotonic())
         self.screen.say("looking for Kafka's jars; Maven copies them once")
         self.broker = ClassicBroker(folder)
-        (relay_port,) = find_free_ports(1)
+        kafka_port, relay_port = find_free_ports(2)
         self.server = ServerProcess(
             folder,
             (
@@ -60,6 +60,8 @@ class FrontedScene:
                 "--log.level=warning",
             ),
         )
+        # The relays name this address to clients: it cannot be chosen by the system.
+        self.server.addresses["kafka"] = f"{HOST}:{kafka_port}"
         self._folder = folder
         self._workers: dict[str, Worker] = {}
         self._ledger = Ledger()
@@ -179,7 +181,9 @@ class FrontedScene:
         moves = self._ledger.moves(began_s, float("inf"))
         took_s = moves[-1].at_s - began_s if moves and has_settled else None
         moved = sum(len(event.partitions) for event in moves if event.kind is Kind.ASSIGNED)
-        self._note_change(Change(title, GROUP, took_s, moved))
+        gap_s = compute_longest_gap_s(self._ledger.ownerships(), began_s)
+        note = f"no partition was without an owner for more than {gap_s:.2f} s"
+        self._note_change(Change(title, GROUP, took_s, moved, note))
 
     def _is_settled(self, since_s: float, names: Sequence[str]) -> bool:
         """Whether each partition has an owner, and ``names`` were told since a moment.

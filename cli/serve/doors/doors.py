@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cli.serve.doors.certificates import Certificates
 from cli.serve.doors.grpc_security import make_grpc_security
@@ -12,14 +13,20 @@ from cli.serve.doors.sasl import SaslSetup
 from cli.settings import Resolved
 from coordinator.runtime.audit import Audit
 
+if TYPE_CHECKING:
+    from upstream.cluster.cluster import Cluster
+
 
 class Doors:
     """The listeners of the Kafka wire, and the security of gRPC and HTTP."""
 
-    def __init__(self, resolved: Resolved, audit: Audit) -> None:
-        """Raises ``SettingsError``, ``CommandError``."""
+    def __init__(self, resolved: Resolved, audit: Audit, cluster: Cluster | None = None) -> None:
+        """``cluster`` is what Muster stands in front of.
+
+        Raises ``SettingsError``, ``CommandError``.
+        """
         self.certificates = Certificates()
-        self._sasl = SaslSetup(resolved)
+        self._sasl = SaslSetup(resolved, cluster)
         credentials = self.credentials = self._sasl.credentials
         """Those of SCRAM users, which the coordinator fills."""
         self.listeners = make_wire_listeners(resolved, self.certificates, self._sasl)

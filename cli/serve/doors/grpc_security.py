@@ -18,15 +18,16 @@ from coordinator.service.credentials.authentication import (
     CertificateAuthentication,
     MetadataAuthentication,
 )
+from coordinator.service.credentials.login_checks import LoginChecks
 from coordinator.service.credentials.password_checks import PasswordChecks
 from coordinator.service.credentials.server_tls import ServerTls
+from coordinator.service.credentials.shared_checks import SharedChecks
 from model.scram import ScramMechanism
 from security.sasl.conversation import OAUTHBEARER
 from security.scram_credentials import ScramCredentials
 from security.tls.tls_settings import ClientAuth
 
 _KEY_BYTES = 32
-_SCRAM = "SCRAM-"
 _SCRAM_MECHANISMS = tuple(each.value for each in ScramMechanism)
 
 
@@ -36,7 +37,7 @@ class GrpcSecurity:
 
     tls: ServerTls | None = None
     authenticate: Authenticate | None = None
-    passwords: PasswordChecks | None = None
+    passwords: SharedChecks | None = None
 
     def stop(self) -> None:
         """Check no passwords any more."""
@@ -74,9 +75,9 @@ def _make_sasl(
 ) -> GrpcSecurity:
     listener = resolved.endpoint(GRPC).name
     enabled = sasl.find_enabled(listener)
-    takes_passwords = any(each.startswith(_SCRAM) for each in enabled)
+    by_password = sasl.find_password_mechanism(listener)
     takes_tokens = OAUTHBEARER in enabled
-    if not (takes_passwords or takes_tokens):
+    if by_password is None and not takes_tokens:
         raise SettingsError(
             [
                 f"{GRPC}: its clients show passwords of SCRAM users, or tokens: set "
@@ -85,18 +86,28 @@ def _make_sasl(
             ]
         )
     key = secrets.token_bytes(_KEY_BYTES)
-    passwords = None
-    if takes_passwords:
-        passwords = PasswordChecks(sasl.make_password_verifier(), credentials.find_mechanisms, key)
+    passwords: SharedChecks | None = None
+    token_logins = None
+    if by_password is not None:
+        logins = sasl.make_cluster_logins(listener, by_password)
+        passwords = (
+            LoginChecks(logins, key)
+            if logins is not None
+            else PasswordChecks(sasl.make_password_verifier(), credentials.find_mechanisms, key)
+        )
+    if takes_tokens and (logins := sasl.make_cluster_logins(listener, OAUTHBEARER)) is not None:
+        token_logins = LoginChecks(logins, key)
+    verifies_tokens = takes_tokens and token_logins is None
     made = MetadataAuthentication(
-        tokens=sasl.make_bearer_verifier(listener) if takes_tokens else None,
+        tokens=sasl.make_bearer_verifier(listener) if verifies_tokens else None,
         passwords=passwords,
+        token_logins=token_logins,
         delay_s=resolved.integer("connection.failed.authentication.delay.ms") / 1_000,
         password_session_ms=sasl.find_session_ms(listener, _SCRAM_MECHANISMS),
         token_session_ms=sasl.find_session_ms(listener, (OAUTHBEARER,)),
         audit=audit,
         key=key,
         wall_clock_s=time.time,
-        refresh_keys=sasl.find_keys(listener).refresh if takes_tokens else None,
+        refresh_keys=sasl.find_keys(listener).refresh if verifies_tokens else None,
     )
     return GrpcSecurity(tls, made.authenticate, passwords)

@@ -12,6 +12,7 @@ from gateway.sasl.sasl_listener import SaslListener
 from model.scram import ScramMechanism
 from model.secret import Secret
 from security.endpoints import Endpoint
+from security.sasl.claimed_names import make_name_readers
 from security.sasl.conversation import OAUTHBEARER, Mechanism
 from security.sasl.jaas import parse_plain_users
 from security.sasl.plain import PLAIN, Plain
@@ -21,13 +22,17 @@ from security.scram_credentials import ScramCredentials
 if TYPE_CHECKING:
     from cli.serve.doors.jwks_keys import JwksKeys
     from security.sasl.bearer_tokens import BearerVerifier
+    from upstream.cluster.cluster import Cluster
+    from upstream.logins.cluster_logins import ClusterLogins
 
 
 class SaslSetup:
     """SASL of a server's listeners."""
 
-    def __init__(self, resolved: Resolved) -> None:
+    def __init__(self, resolved: Resolved, cluster: Cluster | None = None) -> None:
+        """With ``cluster``, which Muster stands in front of, clients log in there."""
         self._resolved = resolved
+        self._cluster = cluster
         self._keys: dict[str, JwksKeys] = {}
         self._find_secret: Callable[[], bytes] | None = None
         self.credentials = ScramCredentials()
@@ -54,6 +59,8 @@ class SaslSetup:
     def make_sasl(self, endpoint: Endpoint) -> SaslListener:
         """What the clients of this listener have to show. Raises ``SettingsError``."""
         name, resolved = endpoint.name, self._resolved
+        if self._cluster is not None:
+            return self._make_passed_on(name, self._cluster)
         enabled = self.find_enabled(name)
         if not enabled:
             raise SettingsError(
@@ -72,9 +79,43 @@ class SaslSetup:
             keys=self.find_keys(name) if OAUTHBEARER in enabled else None,
         )
 
+    def _make_passed_on(self, listener: str, cluster: Cluster) -> SaslListener:
+        """Clients show the cluster who they are, by the mechanisms that it has."""
+        from upstream.logins.passed_login import PassedLogins
+
+        resolved = self._resolved
+        return SaslListener(
+            {},
+            max_receive_size=self._number(listener, "sasl.server.max.receive.size"),
+            timeout_ms=resolved.integer("gateway.authentication.timeout.ms"),
+            failure_delay_ms=resolved.integer("connection.failed.authentication.delay.ms"),
+            logins=PassedLogins(cluster),
+            readers=make_name_readers(self._find_sub_claim(listener)),
+        )
+
+    def make_cluster_logins(self, listener: str, mechanism: str) -> ClusterLogins | None:
+        """Checks credentials at the cluster; ``None`` if there is none behind."""
+        if self._cluster is None:
+            return None
+        # As in other places here: what it imports takes long, and few servers need it.
+        from upstream.logins.cluster_logins import ClusterLogins
+
+        reader = make_name_readers(self._find_sub_claim(listener))[mechanism]
+        return ClusterLogins(self._cluster, mechanism, reader)
+
+    def _find_sub_claim(self, listener: str) -> str:
+        return str(self._get(listener, "sasl.oauthbearer.sub.claim.name", OAUTHBEARER))
+
     def find_enabled(self, listener: str) -> tuple[str, ...]:
         """The mechanisms that are enabled on a listener."""
         return self._texts(listener, "sasl.enabled.mechanisms")
+
+    def find_password_mechanism(self, listener: str) -> str | None:
+        """What checks passwords that arrive as they are; PLAIN does so only in a cluster."""
+        names = [each.value for each in ScramMechanism]
+        if self._cluster is not None:
+            names.append(PLAIN)
+        return next((each for each in self.find_enabled(listener) if each in names), None)
 
     def find_session_ms(self, listener: str, mechanisms: Sequence[str]) -> int:
         """After how long who uses one of these has to authenticate again; 0 for never."""

@@ -47,7 +47,9 @@ def compute_upstream_figures(
         commits=statistics.commits,
         commit_seconds=copy_histogram(statistics.commit_seconds),
         commits_in_flight=statistics.commits_in_flight_now,
-        commits_waiting=statistics.commits_waiting_now,
+        commits_waiting=max(
+            statistics.commits_unanswered_now - statistics.commits_in_flight_now, 0
+        ),
         relay_connections={
             str(node_id): count for node_id, count in statistics.relay_connections_now.items()
         },

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cli.serve.figures.upstream_figures import UpstreamFigures
 from coordinator.runtime.api import Coordinator
@@ -12,7 +13,11 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
 from gateway.fronting.front import Front
 from gateway.topics.topic_catalogue import TopicCatalogue
+from model.topics import Topic
 from storage.log_store import LogStore
+
+if TYPE_CHECKING:
+    from upstream.cluster.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,10 @@ class DataPlane(Protocol):
     """Topics and their records. The server calls these in this order, each once."""
 
     @property
+    def cluster(self) -> Cluster | None:
+        """The cluster that has them, at which clients log in; ``None`` if they are stored here."""
+
+    @property
     def authorizer(self) -> Authorizer:
         """Who decides what clients may do."""
 
@@ -45,6 +54,9 @@ class DataPlane(Protocol):
 
         ``open_files`` is how many it may have.
         """
+
+    async def read_topics(self) -> Sequence[Topic]:
+        """The topics that the log's groups are loaded with, if the log itself has none."""
 
     async def start(self, runtime: Runtime, store: LogStore) -> Served:
         """Make the topics known to the runtime, which has started. Raises ``CommandError``."""

@@ -22,6 +22,7 @@ from coordinator.runtime.runtime import Runtime
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from model.errors import GroupError
+from model.topics import Topic
 from storage.log_store import LogStore, StoreError
 
 log = structlog.get_logger("muster.serve")
@@ -29,6 +30,8 @@ log = structlog.get_logger("muster.serve")
 
 class LocalDataPlane:
     """``cli.serve.planes.data_plane.DataPlane`` of a server without a cluster."""
+
+    cluster = None
 
     def __init__(
         self,
@@ -57,6 +60,9 @@ class LocalDataPlane:
 
     async def open(self, open_files: int) -> None:
         self._settings = replace(self._settings, gateway_topics_open_files=open_files)
+
+    async def read_topics(self) -> Sequence[Topic]:
+        return ()
 
     async def start(self, runtime: Runtime, store: LogStore) -> Served:
         """Start the topics, then create or grow those that were given."""

@@ -102,6 +102,11 @@ def ask(
     """Send a frame; ``on_body`` gets the body of the response, ``None`` if none will come."""
 
     def on_answer(answer: bytes | None) -> None:
+        passed = context.client.passed
+        if answer is None and passed is not None and passed.is_closed:
+            # Only a new login can get another link.
+            find_passing(context).refuse_client()
+            return
         try:
             if answer is not None:
                 answer = answer[find_body(context.api.key, context.version, answer) :]

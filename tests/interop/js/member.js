@@ -18,6 +18,8 @@ const kafka = new Kafka({
   brokers: given.bootstrap.split(','),
   clientId: given.clientId,
   logLevel: logLevel.WARN,
+  // Its own log is JSON too, and would look like events.
+  logCreator: () => ({ log }) => console.error(`kafkajs: ${log.message} ${log.error || ''}`),
 });
 const consumer = kafka.consumer({
   groupId: given.group,

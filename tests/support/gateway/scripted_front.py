@@ -92,6 +92,7 @@ class ScriptedFront:
         self.others: dict[str, tuple[int, str, int]] = {}
         self.matching: set[str] = set()
         self.takes: list[str] = []
+        self.passed_on: list[int] = []
         self.is_reachable = True
         self.relays = {1: ("relay-1", 9001)}
 
@@ -111,10 +112,15 @@ class ScriptedFront:
     def other_muster_of(self, group_id: str) -> tuple[int, str, int] | None:
         return self.others.get(group_id)
 
+    def note_passed_on(self, key: int) -> None:
+        self.passed_on.append(key)
+
     async def open(self, connection: PassedClient) -> PassedLink:
         if not self.is_reachable:
             raise LinkUnavailable("no broker can be reached")
         if connection.passed is not None:
+            if connection.passed.is_closed:
+                raise LinkUnavailable("the login has ended")
             return connection.passed
         link = ScriptedLink(self)
         self.links.append(link)

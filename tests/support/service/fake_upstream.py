@@ -83,7 +83,7 @@ class FakeUpstream:
         error: GroupError | None = None
         after = replace(before, place=place)
         if group_id in self.in_the_way:
-            error = NonEmptyGroup("1 member reaches the cluster directly.")
+            error = NonEmptyGroup("1 member reaches the cluster directly: old (/10.0.0.7)")
             after = replace(before, strangers=(STRANGER,), error="1 member is in the way")
         if not dry_run:
             self.groups[group_id] = after

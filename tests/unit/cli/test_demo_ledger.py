@@ -6,7 +6,14 @@ from math import inf
 import pytest
 
 from cli.demo.events import Event, Kind, decode_event, encode_event
-from cli.demo.ledger import Ledger, Ownership, TwoOwners, compute_ownerships, find_two_owners
+from cli.demo.ledger import (
+    Ledger,
+    Ownership,
+    TwoOwners,
+    compute_longest_gap_s,
+    compute_ownerships,
+    find_two_owners,
+)
 from cli.demo.observer import GroupView, MemberView, find_double, is_settled
 from cli.demo.summary import (
     Change,
@@ -198,3 +205,17 @@ def test_a_partition_that_two_members_hold_is_found() -> None:
     assert find_double(view(A, B)) == []
     waiting = dataclasses.replace(B, pending_revocation=(2,))
     assert find_double(view(A, waiting)) == ["g: partition 2 of a and b"]
+
+
+def test_the_longest_time_without_an_owner_is_between_two_of_them() -> None:
+    rows = [
+        Ownership(0, "a", 1.0, 5.0),
+        Ownership(0, "b", 6.5, inf),
+        Ownership(1, "a", 1.0, 10.0),
+        Ownership(1, "b", 10.25, inf),
+    ]
+    assert compute_longest_gap_s(rows, 0.0) == 1.5
+    assert compute_longest_gap_s(rows, 7.0) == 0.25
+    assert compute_longest_gap_s(rows, 11.0) == 0.0
+    overlapping = [Ownership(0, "a", 1.0, 9.0), Ownership(0, "b", 2.0, 3.0), *rows[1:2]]
+    assert compute_longest_gap_s(overlapping, 0.0) == 0.0

@@ -95,12 +95,11 @@ def rename(value: Any, names: dict[str, str]) -> Any:
     """The fields of a call of ``RIGHTS``, about another group and topic."""
     match value:
         case dict():
-            return {
-                key: names.get(of, of) if isinstance(of, str) else rename(of, names)
-                for key, of in value.items()
-            }
+            return {key: rename(of, names) for key, of in value.items()}
         case list():
             return [rename(of, names) for of in value]
+        case str():
+            return names.get(value, value)
         case _:
             return value
 

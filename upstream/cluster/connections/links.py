@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from gateway.codec.client_frames import ClientRequest
 from upstream.cluster.cluster import ClusterUnreachable
@@ -68,6 +68,16 @@ class StreamLink:
             await self._writer.drain()
         except OSError:
             self.close()
+
+    def hand_over(self, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """Give the connection away. Raises ``ClusterUnreachable`` if it is closed."""
+        transport = self._writer.transport
+        if transport.is_closing() or self._reader.at_eof():
+            # Its end has been told already, and would not be told again.
+            self.close()
+            raise ClusterUnreachable("the broker has closed the connection")
+        transport.set_protocol(protocol)
+        return cast(asyncio.Transport, transport)
 
     def close(self) -> None:
         """Close at once."""

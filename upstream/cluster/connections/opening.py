@@ -26,24 +26,27 @@ class Opener:
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
         self._context = settings.security.make_context()
+        self._context_for_others = settings.security.make_context_for_others()
 
     async def open_streams(
-        self, host: str, port: int
+        self, host: str, port: int, *, for_others: bool = False
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """TCP, and TLS if the brokers speak it. Raises ``OpeningFault``."""
+        """TCP, and TLS if the brokers speak it. Raises ``OpeningFault``.
+
+        ``for_others``: what is sent is not Muster's own.
+        """
+        context = self._context_for_others if for_others else self._context
         where = f"{host}:{port}"
         try:
             async with asyncio.timeout(self.settings.connect_timeout_ms / 1_000):
-                return await asyncio.open_connection(
-                    host, port, ssl=self._context, limit=_STREAM_BYTES
-                )
+                return await asyncio.open_connection(host, port, ssl=context, limit=_STREAM_BYTES)
         except TimeoutError:
             raise OpeningFault(Trouble.NO_ANSWER, f"{where} does not answer") from None
         except ssl.SSLError as error:
             raise _describe_tls(where, error) from None
         except (OSError, ValueError) as error:
             # ValueError: a host name that cannot be encoded.
-            is_in_tls = self._context is not None and isinstance(error, ConnectionResetError)
+            is_in_tls = context is not None and isinstance(error, ConnectionResetError)
             trouble = Trouble.NO_TLS if is_in_tls else Trouble.NO_ANSWER
             raise OpeningFault(trouble, f"{where}: {_say(error)}") from None
 

@@ -15,6 +15,8 @@ from upstream.relay.groups.seen_members import SeenMember
 class Exchange:
     """One request. ``is_over``: the client has its answer, and the broker's is dropped."""
 
+    # More than 15 attributes: what each kind of request leaves for its response, in one record.
+
     key: int
     version: int
     correlation_id: int

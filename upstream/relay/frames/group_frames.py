@@ -108,9 +108,12 @@ def keep_groups(request: GroupFrame, kept: Collection[str]) -> bytes:
             body = replace(body, groups_names=tuple(x for x in body.groups_names if x in kept))
         case _:
             body = replace(body, groups=tuple(x for x in body.groups if x.group_id in kept))
-    encoded = encode(request_type(request.head.key, request.head.version), body)
-    start = request.body_at
-    return _PACK_SIZE(start - 4 + len(encoded)) + request.frame[4:start] + encoded
+    return _make_request(request, body)
+
+
+def join_as_new_member(request: GroupFrame) -> bytes:
+    """The frame of a JoinGroup without its member id."""
+    return _make_request(request, replace(request.body, member_id=""))
 
 
 def make_answer(request: GroupFrame, code_of: Callable[[str], ErrorCode]) -> bytes:
@@ -136,11 +139,11 @@ def merge_answer(
     return _make_frame(head, entity, replace(answer, **{name: rows}))
 
 
-def make_join_answer(request: GroupFrame, code: ErrorCode, member_id: str) -> bytes:
-    """An answer to a JoinGroup that gives the member an id, or takes it."""
-    entity: Any = response_type(JOIN_GROUP, request.head.version)
-    blank = _blank(entity, error_code=code, generation_id=-1, member_id=member_id)
-    return _make_frame(request.head, entity, blank)
+def _make_request(request: GroupFrame, body: Any) -> bytes:
+    """A frame with the head of ``request``."""
+    encoded = encode(request_type(request.head.key, request.head.version), body)
+    start = request.body_at
+    return _PACK_SIZE(start - 4 + len(encoded)) + request.frame[4:start] + encoded
 
 
 def _make_frame(head: RequestHead, entity: Any, response: Any) -> bytes:

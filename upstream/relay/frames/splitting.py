@@ -44,18 +44,21 @@ class Splitter:
 
     ``decide(data, pos, end, size)`` looks at what is there of a frame: its size field is at
     ``pos``, and ``size`` bytes follow it. ``pass_on`` gets bytes of frames that pass, ``on_whole``
-    each held frame, size included. ``hold(size)`` is asked before a frame is held, and ``release``
-    told after. ``on_end`` is called at the end of each frame that passes: if it returns true, the
-    bytes so far are passed on and ``on_cut`` is called before more is looked at. While
-    ``must_stop`` is true no frame is begun: what is left waits for the next ``feed``.
+    each held frame, size included. ``hold(more, size)`` is asked before more bytes of a held frame
+    of ``size`` are kept, and ``release`` is told after.
+
+    ``on_end`` is called at the end of each frame that passes: if it returns true, the bytes so far
+    are passed on and ``on_cut`` is called before more is looked at. While ``must_stop`` is true no
+    frame is begun: what is left waits for the next ``feed``.
     """
 
     def __init__(
         self,
+        # More than 6 parameters: each is one thing that becomes of bytes.
         decide: Callable[[bytes, int, int, int], Fate],
         pass_on: Callable[[bytes], None],
         on_whole: Callable[[bytes], None],
-        hold: Callable[[int], None],
+        hold: Callable[[int, int], None],
         release: Callable[[int], None],
         on_end: Callable[[], bool] = lambda: False,
         on_cut: Callable[[], None] = lambda: None,
@@ -80,7 +83,7 @@ class Splitter:
     @property
     def held_bytes(self) -> int:
         """Bytes that ``hold`` was asked for and that are not released."""
-        return self._held_size if self._held is not None else 0
+        return len(self._held) if self._held is not None else 0
 
     def feed(self, data: bytes) -> None:
         """Take what arrived, maybe nothing. Raises ``BadFrame``."""
@@ -120,7 +123,7 @@ class Splitter:
                 self._head = data[pos:]
                 return len(data)
             case Fate.HOLD:
-                self._hold(size + 4)
+                self._hold(0, size + 4)
                 self._held, self._held_size = bytearray(), size + 4
             case Fate.FILTER:
                 self._pass_on(data[pos : pos + 8])
@@ -156,6 +159,7 @@ class Splitter:
         held, size = self._held, self._held_size
         assert held is not None
         step = min(size - len(held), len(data) - pos)
+        self._hold(step, size)
         held += data[pos : pos + step]
         if len(held) == size:
             self._held = None

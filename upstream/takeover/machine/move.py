@@ -20,12 +20,14 @@ _UNKNOWN: Final = MemberTimes()
 class MoveRules:
     """What holds for the moves of all groups.
 
-    ``uuid`` is that of this Muster's store. A member that nobody knows is a stranger after
-    ``grace_ms``. A known member that stays silent is waited for, for its session timeout, at most
-    ``silent_max_ms``. The longest session timeouts are tried first.
+    ``uuid`` is that of this Muster's store, ``principal`` who it is in the cluster. A member that
+    nobody knows is a stranger after ``grace_ms``. A known member that stays silent is waited for,
+    for its session timeout, at most ``silent_max_ms``. The longest session timeouts are tried
+    first.
     """
 
     uuid: str
+    principal: str = "User:NAME"
     grace_ms: int = 5_000
     silent_max_ms: int = 60_000
     take_max_ms: int = 300_000

@@ -282,7 +282,7 @@ def _describe_failure(move: Move, event: Event, rules: MoveRules) -> str:
             return f"the cluster did not answer {event.asked.value}"
         case JoinAnswered() | SyncAnswered() | LeaveAnswered() | SeatLost():
             return f"the cluster answered the sentinel with {event.code.name}"
-        case Described() if obstacle := compute_obstacle(move, event.view, rules.uuid):
+        case Described() if obstacle := compute_obstacle(move, event.view, rules):
             return obstacle
         case _ if strangers := _find_in_the_way(move):
             named = ", ".join(f"{each.client_id} ({each.host})" for each in strangers[:_NAMED_MAX])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from model.errors import ErrorCode
 from model.places import Place
+from upstream.rights.needed_rights import describe_refusal
 from upstream.takeover.machine.group_view import GroupView
 from upstream.takeover.machine.move import Move, MoveRules
 from upstream.takeover.machine.takeover_events import (
@@ -40,16 +41,17 @@ _LEFT_CODES = frozenset(
 )
 
 
-def compute_obstacle(move: Move, view: GroupView, uuid: str) -> str:
+def compute_obstacle(move: Move, view: GroupView, rules: MoveRules) -> str:
     """What is in the way of taking the group, in a line; empty if nothing is."""
     sign = view.sign
     if view.error not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
-        return f"DescribeGroups was answered {view.error.name}"
+        refusal = describe_refusal(rules.principal, view.error, move.group_id)
+        return refusal or f"DescribeGroups was answered {view.error.name}"
     if view.has_consumer_members:
         return "the cluster serves its members of the consumer protocol"
     if not view.is_of_consumers:
         return f"its protocol type is {view.protocol_type!r}: such groups stay in the cluster"
-    if sign is not None and sign.uuid != uuid and not move.may_replace:
+    if sign is not None and sign.uuid != rules.uuid and not move.may_replace:
         return f"the Muster at {sign.host}:{sign.port} has it"
     return ""
 
@@ -63,7 +65,7 @@ def read_looking(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Sig
         return Sign.HOPELESS
     if not isinstance(event, Described):
         return None
-    obstacle = compute_obstacle(move, event.view, rules.uuid)
+    obstacle = compute_obstacle(move, event.view, rules)
     return Sign.HOPELESS if obstacle else Sign.MAY_BE_TAKEN
 
 
@@ -81,7 +83,7 @@ def read_gathering(move: Move, event: Event, now_ms: int, rules: MoveRules) -> S
     view = move.view
     if view is None or not isinstance(event, Described):
         return None
-    if compute_obstacle(move, view, rules.uuid) or _find_strangers(move, now_ms, rules):
+    if compute_obstacle(move, view, rules) or _find_strangers(move, now_ms, rules):
         return hopeless
     if not view.others:
         return Sign.NO_MEMBERS
@@ -108,7 +110,7 @@ def read_beside(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Sign
 
 
 def _read_view_beside(move: Move, view: GroupView, now_ms: int, rules: MoveRules) -> Sign | None:
-    if compute_obstacle(move, view, rules.uuid) or _find_strangers(move, now_ms, rules):
+    if compute_obstacle(move, view, rules) or _find_strangers(move, now_ms, rules):
         return Sign.HOPELESS
     if view.sentinel is None or move.compute_waiting(now_ms, rules):
         return None

@@ -10,15 +10,17 @@ import pytest
 
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
-from model.ids import GroupId
+from model.ids import GroupId, LogPartition
 from model.log.side_records import (
     FakeSaltSecretKey,
     FakeSaltSecretValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
+    GroupPlaceKey,
     ScramCredentialKey,
     SideRecord,
 )
+from model.places import GroupPlace, Place
 from model.scram import ScramCredential, ScramMechanism
 from storage import side_pb2
 from storage.codec.record_codec import encode_key, encode_value
@@ -250,6 +252,31 @@ def test_credentials_are_exported_only_if_that_is_asked_for(data: Path, tmp_path
         assert invoke("import", tmp_path / name, "--data-dir", new, "-q").exit_code == 0
         found = [pair for pair in read_side(new) if pair[0].startswith(CREDENTIAL_KINDS)]
         assert len(found) == (2 if name == "all" else 0)
+
+
+def test_places_of_groups_are_kept_where_kafka_s_log_is_not_the_form(
+    data: Path, tmp_path: Path
+) -> None:
+    record = SideRecord(
+        GroupPlaceKey(LogPartition(0), GroupId("g")), GroupPlace(Place.MUSTER, 5, 7)
+    )
+    pair = encode_side(record)
+    store = open_store(data / "store", partitions=1)
+    store.write([], [pair])
+    store.sync()
+    store.close()
+    assert invoke("verify", data).exit_code == 0
+    assert invoke("backup", tmp_path / "backup", "--data-dir", data, "-q").exit_code == 0
+    restored = ("restore", tmp_path / "backup", "--data-dir", tmp_path / "restored", "-q")
+    assert invoke(*restored).exit_code == 0
+    assert read_side(tmp_path / "restored") == [pair]
+    plain = invoke("export", tmp_path / "plain", "--data-dir", data)
+    assert "1 places of groups" in plain.error
+    export = ("export", tmp_path / "side", "--data-dir", data, "--with-side", "-q")
+    assert invoke(*export).exit_code == 0
+    new = ("import", tmp_path / "side", "--data-dir", tmp_path / "new", "--partitions", "1", "-q")
+    assert invoke(*new).exit_code == 0
+    assert pair in read_side(tmp_path / "new")
 
 
 def test_credentials_of_a_newer_version_are_not_restored_or_imported(

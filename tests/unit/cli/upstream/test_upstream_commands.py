@@ -108,14 +108,14 @@ async def test_who_is_in_the_way_is_said_in_one_line_for_each_group(fronted: Fro
     fronted.upstream.in_the_way = {GroupId("billing")}
     both = await fronted.run("take", "billing", "audit", "--yes")
     assert both.exit_code == ExitCode.PRECONDITION
+    assert "old@10.0.0.7" in both.out
     assert both.error == (
-        "billing: NON_EMPTY_GROUP: 1 member reaches the cluster directly. "
-        "(in the way: old@10.0.0.7)"
+        "billing: NON_EMPTY_GROUP: 1 member reaches the cluster directly: old (/10.0.0.7)"
     )
     assert fronted.upstream.find_places() == {"audit": Place.MUSTER}
     # Nothing could be done, so it is not asked either.
     unasked = await fronted.run("take", "billing")
-    assert "in the way" in unasked.error
+    assert "reaches the cluster directly" in unasked.error
 
 
 @pytest.mark.parametrize(

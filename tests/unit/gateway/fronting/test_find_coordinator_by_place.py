@@ -12,6 +12,7 @@ from model.places import Place
 from tests.support.authorizers import Rights
 from tests.support.gateway.scripted_front import OWN_ID, Passed, ScriptedFront
 from tests.support.gateway.wire_rig import Rig, run_rig
+from tests.support.waiting import until
 
 KEY = 10
 BATCHED = range(4, 7)
@@ -158,6 +159,21 @@ async def test_without_the_cluster_groups_here_are_found_and_others_asked_for_ag
         assert await find(rig, ["g"], version) == {"g": lost}
         if version in BATCHED:
             assert await find(rig, ["g", "here"], version) == {"g": lost, "here": own}
+
+
+async def test_a_client_whose_login_has_ended_at_the_cluster_has_to_log_in_again() -> None:
+    front = ScriptedFront(answer)
+    async with run_rig(front=front) as rig, await rig.connect() as connection:
+        await connection.ask(KEY, 6, coordinator_keys=["g"])
+        assert rig.server._shared is not None
+        served: Any
+        (served,) = rig.server._shared.connections
+        served.passed = front.links[0]
+        front.links[0].put(None)
+        await until(lambda: front.links[0].is_closed)
+        connection.send(KEY, 6, coordinator_keys=["g"])
+        assert await connection.is_closed()
+    assert len(front.asked) == 1
 
 
 async def test_a_key_that_the_cluster_does_not_answer_is_asked_for_again() -> None:

@@ -80,6 +80,8 @@ async def test_every_passed_request_arrives_byte_for_byte_and_its_response_too()
                 assert response == make_response(front.asked[-1], {})[4:]
     assert len(front.links) == 1
     assert count > 100
+    assert len(front.passed_on) == count
+    assert set(front.passed_on) == {asked.key for asked in front.asked}
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -266,19 +268,25 @@ class Elsewhere:
         reply(NotCoordinator("The group is elsewhere."))
 
 
-GROUP_REQUESTS: dict[int, tuple[range, dict[str, Any]]] = {
-    8: (range(2, 10), {"group_id": "g", "topics": [{"name": "t", "partitions": [{}]}]}),
-    9: (range(2, 8), {"group_id": "g", "topics": None}),
-    11: (range(10), {"group_id": "g", "protocol_type": "consumer", "protocols": [{"name": "r"}]}),
-    12: (range(5), {"group_id": "g", "member_id": "m", "generation_id": 1}),
-    13: (range(3), {"group_id": "g", "member_id": "m"}),
-    14: (range(6), {"group_id": "g", "member_id": "m", "generation_id": 1}),
-    15: (range(7), {"groups": ["g"]}),
-    42: (range(3), {"groups_names": ["g"]}),
-    47: (range(1), {"group_id": "g", "topics": []}),
-    68: (range(2), {"group_id": "g", "member_id": "m", "member_epoch": 1}),
-    69: (range(2), {"group_ids": ["g"]}),
-}
+MEMBER = {"group_id": "g", "member_id": "m", "generation_id": 1}
+COMMIT = {"topics": [{"name": "t", "partitions": [{}]}]}
+GROUP_REQUESTS: tuple[tuple[int, range, dict[str, Any]], ...] = (
+    (8, range(2, 10), {"group_id": "g", **COMMIT}),
+    (9, range(2, 8), {"group_id": "g", "topics": None}),
+    (9, range(8, 10), {"groups": [{"group_id": "g", "topics": None}]}),
+    (11, range(10), {"group_id": "g", "protocol_type": "c", "protocols": [{"name": "r"}]}),
+    (12, range(5), MEMBER),
+    (13, range(3), {"group_id": "g", "member_id": "m"}),
+    (13, range(3, 6), {"group_id": "g", "members": [{"member_id": "m"}]}),
+    (14, range(5), MEMBER),
+    (14, range(5, 6), {**MEMBER, "protocol_type": "consumer", "protocol_name": "r"}),
+    (15, range(7), {"groups": ["g"]}),
+    (28, range(6), {"group_id": "g", "transactional_id": "x", "producer_id": 1, **COMMIT}),
+    (42, range(3), {"groups_names": ["g"]}),
+    (47, range(1), {"group_id": "g", "topics": []}),
+    (68, range(2), {"group_id": "g", "member_id": "m", "member_epoch": 1}),
+    (69, range(2), {"group_ids": ["g"]}),
+)
 
 
 def find_codes(entity: Any) -> set[int]:
@@ -294,9 +302,10 @@ def find_codes(entity: Any) -> set[int]:
     return codes
 
 
-@pytest.mark.parametrize("key", GROUP_REQUESTS)
-async def test_group_requests_hear_that_the_group_is_elsewhere(key: int) -> None:
-    versions, fields = GROUP_REQUESTS[key]
+@pytest.mark.parametrize(("key", "versions", "fields"), GROUP_REQUESTS)
+async def test_group_requests_hear_that_the_group_is_elsewhere(
+    key: int, versions: range, fields: dict[str, Any]
+) -> None:
     front = ScriptedFront()
     async with run_rig(front=front) as rig:
         await rig.create_topic("t", 1)
@@ -305,8 +314,6 @@ async def test_group_requests_hear_that_the_group_is_elsewhere(key: int) -> None
         port = await rig.server.start("127.0.0.1", 0)
         async with await Connection.open(f"127.0.0.1:{port}") as connection:
             for version in versions:
-                if (key, version) == (14, 5):
-                    fields = {**fields, "protocol_type": "consumer", "protocol_name": "r"}
                 response = await connection.ask(key, version, **fields)
                 assert ErrorCode.NOT_COORDINATOR in find_codes(response), version
     assert front.asked == []

@@ -25,6 +25,7 @@ from coordinator.service.wire.error_statuses import (
 from model import errors
 from model.errors import (
     AssignmentFailed,
+    ClusterRefused,
     DescriptionFailed,
     ErrorCode,
     GroupError,
@@ -77,6 +78,8 @@ def make_error(kind: type[GroupError]) -> GroupError:
         return AssignmentFailed("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
     if kind is ThrottlingQuotaExceeded:
         return ThrottlingQuotaExceeded("what to do", 1_500)
+    if kind is ClusterRefused:
+        return ClusterRefused("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
     if kind is DescriptionFailed:
         return DescriptionFailed("what to do", ErrorCode.UNKNOWN_SERVER_ERROR)
     return kind("what to do")

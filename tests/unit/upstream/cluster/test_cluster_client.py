@@ -16,6 +16,7 @@ from tests.support.upstream.fake_broker import (
     FIND_COORDINATOR,
     METADATA,
     NOT_COORDINATOR,
+    UNSUPPORTED_VERSION,
     Act,
     Asked,
     FakeBroker,
@@ -76,14 +77,20 @@ async def test_knows_the_cluster_and_the_versions_of_all_brokers() -> None:
 
 async def test_a_cluster_with_the_consumer_protocol_on() -> None:
     async with FakeCluster(2) as cluster:
+        code = 0
+        cluster.answer(69, lambda asked: {"groups": ({"group_id": "muster", "error_code": code},)})
         for broker in cluster.brokers.values():
-            broker.versions[68] = known_versions(68)
+            broker.versions[69] = known_versions(69)
         async with started(cluster) as client:
             assert not client.has_consumer_protocol
         for broker in cluster.brokers.values():
             broker.features["group.version"] = 1
         async with started(cluster) as client:
             assert client.has_consumer_protocol
+        # Advertised all the same, and turned off by group.coordinator.rebalance.protocols.
+        code = UNSUPPORTED_VERSION
+        async with started(cluster) as client:
+            assert not client.has_consumer_protocol
 
 
 async def test_brokers_before_kip_511_are_asked_for_their_versions_again() -> None:

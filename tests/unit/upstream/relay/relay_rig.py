@@ -14,6 +14,7 @@ from tests.support.upstream.fake_cluster import FakeBroker, FakeCluster
 from tests.support.wire.frames import make_frame, parse
 from upstream.relay.relay_settings import RelaySettings
 from upstream.relay.relays import Relays
+from upstream.statistics import UpstreamStatistics
 
 OWN = OwnNode(2**30 + 1, "127.0.0.1", 9092)
 
@@ -26,6 +27,7 @@ class FakePlaces:
         self.taken: set[str] = set()
         self.asked: list[tuple[str, str]] = []
         self.known: set[tuple[str, str]] = set()
+        self.awaited: set[tuple[str, str]] = set()
         self.joined: list[tuple[str, str]] = []
 
     def find_place(self, group_id: str) -> Place:
@@ -37,6 +39,9 @@ class FakePlaces:
 
     def knew_member(self, group_id: str, member_id: str) -> bool:
         return (group_id, member_id) in self.known
+
+    def awaits_member(self, group_id: str, member_id: str) -> bool:
+        return (group_id, member_id) in self.awaited
 
     def note_joined(self, group_id: str, member_id_before: str) -> None:
         self.joined.append((group_id, member_id_before))
@@ -79,8 +84,14 @@ class Rig:
     """Relays with one broker, whose node id is 1."""
 
     def __init__(
-        self, cluster: FakeCluster, broker: FakeBroker, places: FakePlaces, relays: Relays
+        self,
+        cluster: FakeCluster,
+        broker: FakeBroker,
+        places: FakePlaces,
+        relays: Relays,
+        changes: list[None],
     ) -> None:
+        self.changes = changes
         self.cluster = cluster
         self.broker = broker
         self.places = places
@@ -118,11 +129,18 @@ async def run_relays(
     broker = FakeBroker(answer)
     await broker.start()
     cluster = FakeCluster()
+    changes: list[None] = []
     cluster.set_brokers(dict.fromkeys(brokers, broker.port))
     places = FakePlaces()
     options = {"own": OWN, "ports": find_ports(3), "bind_host": "127.0.0.1"} | settings
-    relays = Relays(cluster, places, RelaySettings(**options))  # type: ignore[arg-type]
-    rig = Rig(cluster, broker, places, relays)
+    relays = Relays(
+        cluster,  # type: ignore[arg-type]
+        places,
+        RelaySettings(**options),  # type: ignore[arg-type]
+        UpstreamStatistics(),
+        lambda: changes.append(None),
+    )
+    rig = Rig(cluster, broker, places, relays, changes)
     try:
         await relays.start()
         yield rig

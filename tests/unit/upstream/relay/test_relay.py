@@ -275,6 +275,18 @@ async def test_relays_follow_the_brokers() -> None:
         await other.stop()
 
 
+async def test_a_port_that_is_free_again_is_taken(caplog: pytest.LogCaptureFixture) -> None:
+    ports = find_ports(2)
+    async with run_relays(ports=ports) as rig:
+        with socket.create_server(("127.0.0.1", ports[1])):
+            rig.cluster.set_brokers({1: rig.broker.port, 2: rig.broker.port})
+            await until(lambda: "cannot listen" in caplog.text)
+            assert rig.relays.address_of(2) is None
+        changes = len(rig.changes)
+        await until(lambda: rig.relays.address_of(2) == ("127.0.0.1", ports[1]))
+        await until(lambda: len(rig.changes) == changes + 1)
+
+
 async def test_too_few_ports_are_said_in_one_line() -> None:
     with pytest.raises(RelayFault, match=r"broker 2 has no relay: upstream\.relay\.ports"):
         async with run_relays(ports=find_ports(1), brokers=(1, 2)):
@@ -289,3 +301,26 @@ async def test_a_port_that_is_taken_is_said_in_one_line() -> None:
         with pytest.raises(RelayFault, match=f"cannot listen on port {port}"):
             async with run_relays(ports=range(port, port + 1)):
                 pass
+
+
+async def test_a_request_that_is_looked_at_must_come_to_its_end() -> None:
+    async with run_relays(stalled_ms=0) as rig:
+        client = await rig.connect()
+        client.writer.write(make_frame(12, 4, group_id="g")[:-1])
+        assert await client.is_closed()
+        assert rig.relays.counts.closed == {"stalled": 1}
+        assert rig.relays.counts.held_bytes == 0
+
+
+async def test_what_is_looked_at_of_all_connections_is_bounded() -> None:
+    async with run_relays(answer_with({12: {}}), held_bytes_total_max=1_000) as rig:
+        head = b"\x00\x10\x00\x00\x00\x0c\x00\x04" + bytes(4) + b"\xff\xff"
+        held = [await rig.connect() for _ in range(9)]
+        for client in held:
+            client.writer.write(head + bytes(100 - len(head)))
+        await until(lambda: rig.relays.counts.held_bytes == 900)
+        fits = await rig.connect()
+        await fits.ask(12, 4, group_id="g", member_id="m")
+        held[0].writer.write(bytes(101))
+        assert await held[0].is_closed()
+        assert rig.relays.counts.held_bytes == 800

@@ -92,6 +92,19 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
         assert rig.relays.counts.answered == 2 * len(readable_versions(key))
 
 
+async def test_a_member_that_is_awaited_here_commits_there_until_it_hears_of_it() -> None:
+    async with run_relays(answer_with({8: {}})) as rig:
+        rig.places.places = {"g": Place.TAKING}
+        rig.places.awaited = {("g", "late")}
+        client = await rig.connect()
+        await client.ask(8, 5, **request_of(8, 5, "g"), member_id="late")
+        assert body_of(rig.broker.received[-1]).member_id == "late"
+        response = await client.ask(8, 5, **request_of(8, 5, "g"), member_id="early")
+        assert codes_of(8, 5, response) == [NOT_COORDINATOR] * 2
+        response = await client.ask(12, 4, group_id="g", member_id="late")
+        assert response.error_code == NOT_COORDINATOR
+
+
 @pytest.mark.parametrize("key", [11, 12, 13, 14, 8, 47])
 async def test_a_group_of_the_cluster_s_passes_byte_for_byte(key: int) -> None:
     async with run_relays(answer_with({key: {}})) as rig:
@@ -165,16 +178,22 @@ async def test_a_join_may_be_the_cause_of_taking() -> None:
 
 @pytest.mark.parametrize("version", range(10))
 async def test_a_member_of_muster_s_that_goes_back_joins_as_a_new_one(version: int) -> None:
-    async with run_relays(answer_with({11: {}})) as rig:
+    required = {"error_code": ErrorCode.MEMBER_ID_REQUIRED, "member_id": "new"}
+    async with run_relays(answer_with({11: required})) as rig:
         rig.places.places = {"g": Place.RETURNING}
         rig.places.known = {("g", "old")}
         client = await rig.connect()
-        response = await client.ask(11, version, group_id="g", member_id="old")
-        expected = ErrorCode.MEMBER_ID_REQUIRED if version >= 4 else ErrorCode.UNKNOWN_MEMBER_ID
-        assert (response.error_code, response.member_id) == (expected, "")
-        response = await client.ask(11, version, group_id="g", member_id="")
-        assert response.error_code == 0
-        assert rig.places.joined == [("g", "")]
+        fields = {"group_id": "g", "session_timeout": 9_000, "protocol_type": "consumer"}
+        protocols = [{"name": "range", "metadata": b"what it says"}]
+        response = await client.ask(11, version, **fields, protocols=protocols, member_id="old")
+        assert (response.error_code, response.member_id) == (79, "new")
+        asked = body_of(rig.broker.received[-1])
+        assert (asked.member_id, asked.session_timeout) == ("", 9_000)
+        assert [(row.name, row.metadata) for row in asked.protocols] == [("range", b"what it says")]
+        assert (rig.places.joined, rig.relays.members_of("g")) == ([], {})
+        await client.ask(11, version, **fields, protocols=protocols, member_id="new")
+        assert body_of(rig.broker.received[-1]).member_id == "new"
+        assert rig.places.joined == [("g", "new")]
 
 
 async def test_what_waits_in_the_broker_can_be_ended() -> None:

@@ -24,6 +24,7 @@ from upstream.rights.acl_mirror import AclMirror, AclMirrorSettings, AclsRefused
 from upstream.rights.acl_rows import NotUnderstood
 from upstream.rights.exceptions import Exceptions
 from upstream.rights.mirrored_authorizer import MirroredAuthorizer
+from upstream.statistics import UpstreamStatistics
 
 READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
@@ -35,10 +36,12 @@ class Rig:
     def __init__(self, *acls: Acl, own: Exceptions | None = None, **settings: Any) -> None:
         self.cluster = AccessCluster(acls)
         self.authorizer = MirroredAuthorizer()
+        self.statistics = UpstreamStatistics()
         self.mirror = AclMirror(
             cast(Cluster, self.cluster),
             self.authorizer,
             AclMirrorSettings("User:muster", own or Exceptions(), parse_super_users, **settings),
+            self.statistics,
         )
 
     def may(
@@ -75,7 +78,11 @@ async def test_the_clusters_acls_decide() -> None:
         acl("alice", READ, "app-secret", is_denied=True),
         acl("bob", WRITE, "orders", TOPIC),
     )
+    assert rig.statistics.compute_acl_age_s() is None
     await rig.mirror.read()
+    age_s = rig.statistics.compute_acl_age_s()
+    assert age_s is not None
+    assert 0 <= age_s < 60
     assert rig.may("alice", READ, "app-1")
     assert not rig.may("alice", READ, "app-secret")
     assert not rig.may("bob", READ, "app-1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from security.endpoints import Endpoint, SecurityProtocol
 from security.sasl.conversation import Challenge, NotAuthenticated
 from tests.support.security.scram import make_credential
 from tests.support.security.tokens import ISSUER, NOW_S, jwk, jwks, rsa_key, sign
+from upstream.cluster.cluster import Cluster
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 ALICE = f'{PLAIN_MODULE} required user_alice="hush";'
@@ -177,3 +179,37 @@ async def test_a_file_without_keys_ends_the_start(tmp_path: Path, content: bytes
     with pytest.raises(CommandError) as caught:
         await made.start(lambda: b"")
     assert "jwks.json" in caught.value.message
+
+
+# ------------------------------------------------------------------------- in front of a cluster
+
+
+def in_front(**settings: str) -> SaslSetup:
+    resolved = resolve(environment=_compute_environment(settings))
+    return SaslSetup(resolved, cast(Cluster, object()))
+
+
+def test_in_front_of_a_cluster_nothing_is_verified_here() -> None:
+    endpoint = Endpoint("SASL_SSL", SecurityProtocol.SASL_SSL, "127.0.0.1", 0)
+    found = in_front().make_sasl(endpoint)
+    assert found.logins is not None
+    assert not found.mechanisms
+    assert set(found.readers) == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"}
+
+
+@pytest.mark.parametrize(
+    ("enabled", "alone", "at_cluster"),
+    [
+        ("PLAIN,SCRAM-SHA-512", "SCRAM-SHA-512", "PLAIN"),
+        ("SCRAM-SHA-256,PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-256"),
+        ("OAUTHBEARER", None, None),
+    ],
+)
+def test_passwords_of_plain_are_checked_only_by_a_cluster(
+    enabled: str, alone: str | None, at_cluster: str | None
+) -> None:
+    settings = {"sasl__enabled__mechanisms": enabled}
+    assert setup(**settings).find_password_mechanism("grpc") == alone
+    assert in_front(**settings).find_password_mechanism("grpc") == at_cluster
+    assert setup(**settings).make_cluster_logins("grpc", "PLAIN") is None
+    assert in_front(**settings).make_cluster_logins("grpc", "PLAIN") is not None

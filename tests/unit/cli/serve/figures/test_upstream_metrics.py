@@ -40,7 +40,7 @@ def test_what_happened_is_counted() -> None:
     statistics.commit_batches += 2
     statistics.commits += 7
     statistics.commit_seconds.add(0.002)
-    statistics.commits_waiting_now = 3
+    statistics.commits_unanswered_now, statistics.commits_in_flight_now = 5, 2
     statistics.relay_connections_now[2] += 5
     statistics.relayed_bytes["to_cluster"] += 100
     statistics.requests_passed_on["CreateTopics"] += 1
@@ -57,6 +57,7 @@ def test_what_happened_is_counted() -> None:
     assert series["muster_upstream_commits_total", ()] == 7
     assert series["muster_upstream_commit_seconds_count", ()] == 1
     assert series["muster_upstream_commits_waiting", ()] == 3
+    assert series["muster_upstream_commits_in_flight", ()] == 2
     assert series["muster_upstream_relay_connections", ("2",)] == 5
     assert series["muster_upstream_relayed_bytes_total", ("to_cluster",)] == 100
     assert series["muster_upstream_requests_passed_on_total", ("CreateTopics",)] == 1

@@ -1,0 +1,1 @@
+"""What operators ask of a server in front of a cluster: how groups stand, and to move them."""
