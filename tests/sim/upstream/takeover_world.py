@@ -124,8 +124,6 @@ class SimMuster(MoveDriver):
 class TakeoverWorld:
     """``run`` raises ``AssertionError`` for a seed that fails; ``trace`` is what happened."""
 
-    # More than 15 attributes: a whole world.
-
     def __init__(self, seed: int, *, make_muster: Callable[..., SimMuster] = SimMuster) -> None:
         self.random = random.Random(seed)
         draw = self.random.choice
