@@ -357,6 +357,33 @@ def test_a_crash_while_returning_goes_on(others: int) -> None:
     assert all(member.is_assigned for member in members)
 
 
+@pytest.mark.parametrize("refusal", ["", "it has members of the consumer protocol"])
+def test_an_open_sentinel_does_not_stay_beside_members(refusal: str) -> None:
+    """The answer to its SyncGroup is lost, and a stock member joins meanwhile."""
+    model, members, muster = begin()
+    take(muster, members)
+    late = StockMember(model, GROUP, "late")
+
+    def lose(action: Action) -> str:
+        if not isinstance(action, Sync):
+            return ""
+        muster.refusal = refusal
+        late.join()
+        return "after"
+
+    muster.lose = lose
+    muster.send(Released("an operator", ("range",)))
+    muster.pass_time(1_000)
+    if not refusal:
+        assert muster.is_at(Step.WAITING)
+        assert not late.is_assigned
+        muster.here.clear()
+    muster.pass_time(2_000)
+    assert muster.has_place(Place.UPSTREAM)
+    assert model.group(GROUP).find_instance("muster") is None
+    assert late.is_assigned
+
+
 def test_an_evicted_sentinel_joins_again() -> None:
     model, members, muster = begin()
     take(muster, members)
