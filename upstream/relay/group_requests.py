@@ -26,6 +26,8 @@ from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces
 from upstream.relay.relaying import Relaying
 
 _HERE: Final = (Place.TAKING, Place.MUSTER)
+_COMMIT_OF_KAFKAJS: Final = 5
+"""The version of OffsetCommit that it has, and hardly any other client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,15 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
 
 
 def _is_served_there(request: GroupFrame, places: RelayPlaces) -> bool:
-    """Whether it is a commit of a member that may go on with it until its next heartbeat.
+    """Whether it is a commit with which a member may go on until its next heartbeat.
 
-    To refuse it is of no use where the cluster still has the member, and kafkajs repeats a refused
-    commit at the same broker, for ten seconds in which it does nothing else.
+    A refused commit brings other clients here at once. kafkajs repeats it at the same broker, for
+    ten seconds in which it does nothing else; and the cluster still has the member.
     """
-    body = request.body
-    return request.head.key == OFFSET_COMMIT and places.awaits_member(body.group_id, body.member_id)
+    head, body = request.head, request.body
+    if head.key != OFFSET_COMMIT or head.version != _COMMIT_OF_KAFKAJS:
+        return False
+    return places.awaits_member(body.group_id, body.member_id)
 
 
 def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:

@@ -19,7 +19,7 @@ from model.ids import GroupId, InstanceId, MemberId
 from model.places import Place
 from model.responses.places import PlacesResponse
 from upstream.cluster.cluster import Cluster
-from upstream.fronted.hooks import SentinelIdentity
+from upstream.hooks import SentinelIdentity
 from upstream.relay.relay_places import JOINED
 from upstream.sentinel.sentinel_sign import INSTANCE_ID, SentinelSign
 from upstream.sentinel.upkeep import SentinelUpkeep
