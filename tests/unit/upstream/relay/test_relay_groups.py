@@ -198,6 +198,22 @@ async def test_a_member_of_muster_s_that_goes_back_joins_as_a_new_one(version: i
         assert rig.places.joined == [("g", "new")]
 
 
+@pytest.mark.parametrize("key", [8, 12, 14])
+async def test_a_member_that_goes_back_has_to_join_before_anything_else(key: int) -> None:
+    async with run_relays(answer_with({key: {}})) as rig:
+        rig.places.places = {"g": Place.RETURNING}
+        rig.places.known = {("g", "old")}
+        client = await rig.connect()
+        for version in readable_versions(key):
+            fields = request_of(key, version, "g")
+            response = await client.ask(key, version, **fields, member_id="old")
+            codes = codes_of(key, version, response)
+            assert codes == [ErrorCode.REBALANCE_IN_PROGRESS] * max(1, len(codes))
+            assert rig.broker.received == []
+        await client.ask(key, 3, **request_of(key, 3, "g"), member_id="new")
+        assert len(rig.broker.received) == 1
+
+
 async def test_what_waits_in_the_broker_can_be_ended() -> None:
     async with run_relays() as rig:
         client = await rig.connect()
