@@ -62,8 +62,6 @@ _WITHOUT_TURN: Final = _SETTLED | {Step.WAITING}
 class GroupMover:
     """Moves one group. ``seat`` is the sentinel's, ``None`` while nothing may be sent under it."""
 
-    # More than 15 attributes: the state of a move's shell, each part of which an action changes.
-
     def __init__(
         self, group_id: GroupId, moving: Moving, on_settled: Callable[[GroupMover], None]
     ) -> None:
