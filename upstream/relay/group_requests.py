@@ -26,6 +26,9 @@ from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces
 from upstream.relay.relaying import Relaying
 
 _HERE: Final = (Place.TAKING, Place.MUSTER)
+_WITHOUT_REJOIN: Final = (OFFSET_COMMIT, HEARTBEAT, SYNC_GROUP)
+_COMMIT_OF_KAFKAJS: Final = 5
+"""The version of OffsetCommit that it has, and hardly any other client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +64,31 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
     if here:
         exchange.request, exchange.refused = replace(request, frame=b""), here
         return Passed(exchange, keep_groups(request, set(group_ids) - set(here)))
+    if head.key in _WITHOUT_REJOIN and _was_here(request, relaying.places):
+        # UNKNOWN_MEMBER_ID would make a cooperative member lose its partitions, and forget the id
+        # that the cluster gives it meanwhile, for which the others then wait a session timeout.
+        return Answered(exchange, make_answer(request, lambda _: ErrorCode.REBALANCE_IN_PROGRESS))
     if head.key in (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP):
         return _look_at_member(request, exchange, relaying, now)
     return Passed(exchange, request.frame)
 
 
 def _is_served_there(request: GroupFrame, places: RelayPlaces) -> bool:
-    """Whether it is a commit of a member that may go on with it until its next heartbeat.
+    """Whether it is a commit with which a member may go on until its next heartbeat.
 
-    To refuse it is of no use where the cluster still has the member, and kafkajs repeats a refused
-    commit at the same broker, for ten seconds in which it does nothing else.
+    A refused commit brings other clients here at once. kafkajs repeats it at the same broker, for
+    ten seconds in which it does nothing else; and the cluster still has the member.
     """
+    head, body = request.head, request.body
+    if head.key != OFFSET_COMMIT or head.version != _COMMIT_OF_KAFKAJS:
+        return False
+    return places.awaits_member(body.group_id, body.member_id)
+
+
+def _was_here(request: GroupFrame, places: RelayPlaces) -> bool:
+    """Whether the member goes back to the cluster, which does not know its id."""
     body = request.body
-    return request.head.key == OFFSET_COMMIT and places.awaits_member(body.group_id, body.member_id)
+    return bool(body.member_id) and places.knew_member(body.group_id, body.member_id)
 
 
 def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:
@@ -113,10 +128,10 @@ def _look_at_member(
     places = relaying.places
     if places.asks_to_take(body.group_id, JOINED):
         return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
-    if body.member_id and places.knew_member(body.group_id, body.member_id):
-        # A member of Muster's, whose id the cluster does not know. No refusal would do: after
-        # UNKNOWN_MEMBER_ID some clients pause for seconds, and after MEMBER_ID_REQUIRED without an
-        # id kafkajs ends. So the cluster is asked for an id, which all take.
+    if _was_here(request, places):
+        # No refusal would do: after UNKNOWN_MEMBER_ID some clients pause for seconds, and after
+        # MEMBER_ID_REQUIRED without an id kafkajs ends. So the cluster is asked for an id, which
+        # all take.
         exchange.member_id = ""
         return Passed(exchange, join_as_new_member(request))
     places.note_joined(body.group_id, body.member_id)

@@ -92,15 +92,17 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
         assert rig.relays.counts.answered == 2 * len(readable_versions(key))
 
 
-async def test_a_member_that_is_awaited_here_commits_there_until_it_hears_of_it() -> None:
+async def test_kafkajs_commits_there_until_its_heartbeat_brings_it_here() -> None:
     async with run_relays(answer_with({8: {}})) as rig:
         rig.places.places = {"g": Place.TAKING}
         rig.places.awaited = {("g", "late")}
         client = await rig.connect()
         await client.ask(8, 5, **request_of(8, 5, "g"), member_id="late")
         assert body_of(rig.broker.received[-1]).member_id == "late"
-        response = await client.ask(8, 5, **request_of(8, 5, "g"), member_id="early")
-        assert codes_of(8, 5, response) == [NOT_COORDINATOR] * 2
+        for version, member_id in ((5, "early"), (4, "late"), (6, "late")):
+            fields = request_of(8, version, "g")
+            response = await client.ask(8, version, **fields, member_id=member_id)
+            assert codes_of(8, version, response) == [NOT_COORDINATOR] * 2
         response = await client.ask(12, 4, group_id="g", member_id="late")
         assert response.error_code == NOT_COORDINATOR
 
@@ -194,6 +196,22 @@ async def test_a_member_of_muster_s_that_goes_back_joins_as_a_new_one(version: i
         await client.ask(11, version, **fields, protocols=protocols, member_id="new")
         assert body_of(rig.broker.received[-1]).member_id == "new"
         assert rig.places.joined == [("g", "new")]
+
+
+@pytest.mark.parametrize("key", [8, 12, 14])
+async def test_a_member_that_goes_back_has_to_join_before_anything_else(key: int) -> None:
+    async with run_relays(answer_with({key: {}})) as rig:
+        rig.places.places = {"g": Place.RETURNING}
+        rig.places.known = {("g", "old")}
+        client = await rig.connect()
+        for version in readable_versions(key):
+            fields = request_of(key, version, "g")
+            response = await client.ask(key, version, **fields, member_id="old")
+            codes = codes_of(key, version, response)
+            assert codes == [ErrorCode.REBALANCE_IN_PROGRESS] * max(1, len(codes))
+            assert rig.broker.received == []
+        await client.ask(key, 3, **request_of(key, 3, "g"), member_id="new")
+        assert len(rig.broker.received) == 1
 
 
 async def test_what_waits_in_the_broker_can_be_ended() -> None:

@@ -25,7 +25,7 @@ from tests.support.upstream.takeover_rig import G, TakeoverRig
 from tests.support.virtual.server import CALLER
 from tests.support.waiting import until
 from upstream.front.cluster_front import Places
-from upstream.fronted.hooks import Takeovers as Hooks
+from upstream.hooks import Takeovers as Hooks
 from upstream.relay.relay_places import RelayPlaces
 from upstream.sentinel.sentinel_sign import decode_sign
 from upstream.takeover.release_alone import release_alone
