@@ -25,6 +25,9 @@ class Exchange:
     request: GroupFrame | None = None
     """A request of several groups, some of which are refused here."""
     refused: tuple[str, ...] = ()
+    cause: str = ""
+    """Why the group of ``request`` is taken, once the broker has shown that the client may read
+    it."""
     group_id: str = ""
     member_id: str = ""
     client_id: str = ""

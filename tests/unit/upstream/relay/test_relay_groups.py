@@ -144,25 +144,56 @@ async def test_a_request_of_several_groups_is_split(key: int, version: int) -> N
         assert "here" not in repr(asked)
 
 
+def say_to_heartbeats(code: ErrorCode) -> Callable[[bytes], bytes | None]:
+    """A broker that gives this code to heartbeats, and answers nothing else."""
+    return answer_with({12: {"error_code": code}})
+
+
 async def test_a_member_of_the_consumer_protocol_asks_to_take_its_group() -> None:
-    async with run_relays() as rig:
+    async with run_relays(say_to_heartbeats(ErrorCode.UNKNOWN_MEMBER_ID)) as rig:
         client = await rig.connect()
         response = await client.ask(68, 1, group_id="g", member_id="m", member_epoch=0)
         assert response.error_code == NOT_COORDINATOR
         assert response.assignment is None
         assert rig.places.asked == [("g", "consumer-protocol")]
+        asked = body_of(rig.broker.received[-1])
+        assert (asked.group_id, asked.member_id, asked.generation_id) == ("g", "", -1)
         response = await client.ask(69, 1, group_ids=("g",))
         assert [row.error_code for row in response.groups] == [ErrorCode.GROUP_ID_NOT_FOUND]
 
 
 async def test_a_join_may_be_the_cause_of_taking() -> None:
-    async with run_relays() as rig:
+    async with run_relays(say_to_heartbeats(ErrorCode.NOT_COORDINATOR)) as rig:
         rig.places.taken = {"wanted"}
         client = await rig.connect()
         response = await client.ask(11, 9, group_id="wanted")
         assert response.error_code == NOT_COORDINATOR
         assert rig.places.asked == [("wanted", "joined")]
         assert rig.places.joined == []
+
+
+@pytest.mark.parametrize(("key", "version"), [(68, 0), (68, 1), (11, 0), (11, 9)])
+async def test_nobody_has_a_group_taken_that_it_may_not_read(key: int, version: int) -> None:
+    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    async with run_relays(say_to_heartbeats(refused)) as rig:
+        rig.places.taken = {"g"}
+        client = await rig.connect()
+        response = await client.ask(key, version, group_id="g", member_id="m")
+        assert response.error_code == refused
+        assert rig.places.asked == []
+
+
+@pytest.mark.parametrize("key", [68, 11])
+async def test_a_client_that_the_broker_does_not_answer_has_no_group_taken(key: int) -> None:
+    async with run_relays() as rig:
+        rig.places.taken = {"g"}
+        client = await rig.connect()
+        client.send(key, 1, group_id="g", member_id="m")
+        # A broker closes who has not logged in.
+        await until(lambda: bool(rig.broker.received))
+        rig.broker.writers[0].close()
+        assert await client.is_closed()
+        assert rig.places.asked == []
 
 
 @pytest.mark.parametrize("version", range(10))
