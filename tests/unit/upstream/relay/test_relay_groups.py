@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.codec.kio_schema import request_type, response_type
+from gateway.rewriting.coordinators import KEYS_MAX
 from gateway.rewriting.versions import readable_versions
 from model.errors import ErrorCode
 from model.places import Place
@@ -16,7 +17,7 @@ from tests.support.upstream.response_frames import response_frame
 from tests.support.waiting import until
 from tests.support.wire.codec import decode
 from tests.unit.upstream.relay.relay_rig import run_relays
-from upstream.relay.frames.group_frames import GROUP_KEYS
+from upstream.relay.frames.group_frames import ELEMENTS_MAX, GROUP_KEYS, NAMES_MAX
 
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 SINGLE = sorted(GROUP_KEYS - {15, 42, 69})
@@ -302,3 +303,36 @@ def test_every_api_of_groups_has_its_response_known() -> None:
     for key in GROUP_KEYS:
         for version in readable_versions(key):
             assert response_type(key, version)
+
+
+def commit_of(partitions: int) -> dict[str, Any]:
+    rows = [{"partition_index": number} for number in range(partitions)]
+    return {"group_id": "g", "topics": [{"name": "orders", "partitions": rows}]}
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "fields"),
+    [
+        (8, 2, commit_of(ELEMENTS_MAX)),
+        (28, 2, commit_of(ELEMENTS_MAX)),
+        (14, 3, {"group_id": "g", "assignments": [{}] * (ELEMENTS_MAX + 1)}),
+        (15, 4, {"groups": ("",) * (NAMES_MAX + 1)}),
+        (10, 4, {"coordinator_keys": ("",) * (KEYS_MAX + 1)}),
+    ],
+)
+async def test_what_would_hold_the_loop_for_long_is_not_looked_at(
+    key: int, version: int, fields: dict[str, Any]
+) -> None:
+    async with run_relays() as rig:
+        client = await rig.connect()
+        client.send(key, version, **fields)
+        assert await client.is_closed()
+        assert rig.relays.counts.closed == {"bad-request": 1}
+        assert rig.broker.received == []
+
+
+async def test_a_commit_of_ten_thousand_partitions_passes() -> None:
+    async with run_relays(answer_with({8: {}})) as rig:
+        client = await rig.connect()
+        await client.ask(8, 2, **commit_of(10_000))
+        assert len(rig.broker.received) == 1
