@@ -254,6 +254,9 @@ class RelayConnection(asyncio.Protocol):
             self._link.close()
         for exchange in self._exchanges.drop():
             self._note_answered(exchange)
+            if exchange.is_new_member:
+                # No broker has said that there is such a member: not even who asked is known.
+                self._relaying.members.forget(exchange.group_id, exchange.member_id)
         for flow in (self._requests, self._responses):
             self._relaying.release(flow.splitter.held_bytes)
         self._on_closed(self)

@@ -78,7 +78,7 @@ class Exchanges:
 
     def end(self, exchange: Exchange, frame: bytes, now: float) -> bool:
         """Answer here what waits in the broker, whose answer is then dropped; whether it waited."""
-        if exchange.is_over or exchange is self._passing or exchange not in self._from_broker:
+        if exchange.is_over or exchange is self._passing:
             return False
         exchange.answer, exchange.is_over, exchange.over_at_s = frame, True, now
         self.flush()

@@ -305,6 +305,18 @@ def test_every_api_of_groups_has_its_response_known() -> None:
             assert response_type(key, version)
 
 
+async def test_who_is_never_answered_is_no_member() -> None:
+    async with run_relays() as rig:
+        client = await rig.connect()
+        client.send(11, 9, group_id="g", member_id="m", session_timeout=2**31 - 1)
+        await until(lambda: bool(rig.broker.received))
+        assert set(rig.relays.members_of("g")) == {"m"}
+        # A broker closes who has not logged in.
+        rig.broker.writers[0].close()
+        assert await client.is_closed()
+        assert rig.relays.members_of("g") == {}
+
+
 def commit_of(partitions: int) -> dict[str, Any]:
     rows = [{"partition_index": number} for number in range(partitions)]
     return {"group_id": "g", "topics": [{"name": "orders", "partitions": rows}]}
