@@ -32,10 +32,13 @@ class RelaySettings:
     """The largest response that is looked at, such as Metadata of many topics."""
     held_bytes_total_max: int = 512 * 1024 * 1024
     """Of all connections."""
+    held_always_bytes: int = 16 * 1024
+    """A frame of no more is looked at in any case: those who hold all that may be held with large
+    ones must not end everybody else's heartbeats."""
     connect_timeout_ms: int = 30_000
     idle_ms: int = 600_000
     stalled_ms: int = 60_000
-    """How long a client, or a broker, may take nothing of what there is to send, or stop in the
-    middle of what is looked at."""
+    """How long a client, or a broker, may take nothing of what there is to send, and how long a
+    frame that is looked at may take to come."""
     late_answer_ms: int = 10_000
     """How long the broker's answer may be awaited to a request that was answered here."""
