@@ -210,8 +210,8 @@ async def test_a_restart_in_the_middle_goes_back_or_on(rig: TakeoverRig) -> None
 async def test_a_member_is_awaited_until_it_is_heard_here(rig: TakeoverRig) -> None:
     members = rig.join_stock(2)
     taking = asyncio.create_task(rig.takeovers.take(G))
-    await until(lambda: rig.place is Place.TAKING)
     early, late = (member.member_id for member in members)
+    await until(lambda: rig.takeovers.awaits_member(G, early))
     first = rig.beat(members[0])
     await until(lambda: not rig.takeovers.awaits_member(G, early))
     assert rig.takeovers.awaits_member(G, late)
