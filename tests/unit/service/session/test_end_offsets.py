@@ -13,7 +13,7 @@ from tests.unit.service.session.test_group_service import offsets
 
 
 async def fetch(stand: Stand, **fields: Any) -> dict[tuple[str, int], int | None]:
-    defaults = {"group_id": "g", "with_end_offsets": True}
+    defaults: dict[str, Any] = {"group_id": "g", "with_end_offsets": True}
     request = group_pb2.FetchOffsetsRequest(**(defaults | fields))
     response = await stand.group_stub().FetchOffsets(request)
     assert not response.HasField("error")
