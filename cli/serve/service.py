@@ -266,6 +266,7 @@ class Service:
             tls=self._doors.grpc.tls,
             authenticate=self._doors.grpc.authenticate,
             upstream=served.upstream,
+            end_offsets=served.end_offsets,
         )
         self._http = HttpServer(
             self.is_ready,

@@ -49,6 +49,7 @@ from upstream.takeover.machine.move import MoveRules
 from upstream.takeover.offset_moves import StoredOffsets
 from upstream.takeover.takeovers import Takeovers, compute_monotonic_ms
 from upstream.topics.cluster_catalogue import ClusterCatalogue
+from upstream.topics.cluster_end_offsets import ClusterEndOffsets
 from upstream.topics.cluster_topics import ClusterTopics, read_all_topics
 from upstream.topics.read_topics import TopicChanges
 
@@ -70,6 +71,7 @@ class _Moves:
 
     runtime: Runtime
     topics: ClusterTopics
+    end_offsets: ClusterEndOffsets
     relays: Relays
     takeovers: Takeovers
     offsets: Offsets
@@ -168,6 +170,7 @@ class ClusterDataPlane:
             ClusterCatalogue(lambda: runtime.image),
             kafka,
             grpc,
+            moves.end_offsets,
             self._make_front(moves),
             self._make_administration(moves),
         )
@@ -188,6 +191,7 @@ class ClusterDataPlane:
                 find_subscribed=lambda: _find_subscribed(runtime),
                 interval_ms=self.settings.metadata_interval_ms,
             ),
+            ClusterEndOffsets(self.cluster, timeout_ms=self.settings.cluster.request_timeout_ms),
             relays,
             takeovers,
             offsets,
@@ -302,6 +306,7 @@ class ClusterDataPlane:
             return
         await moves.relays.stop()
         await moves.topics.stop()
+        await moves.end_offsets.stop()
         await moves.deletions.stop()
         await moves.takeovers.stop()
         await moves.offsets.stop()

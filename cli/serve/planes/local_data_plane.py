@@ -19,6 +19,7 @@ from coordinator.runtime.audit import Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from coordinator.runtime.runtime import Runtime
+from gateway.topics.local_end_offsets import LocalEndOffsets
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from model.errors import GroupError
@@ -69,7 +70,7 @@ class LocalDataPlane:
         """Start the topics, then create or grow those that were given."""
         self._topics = await self._start_topics(runtime, store)
         await self._change_topics(runtime)
-        return Served(self._topics, runtime, runtime)
+        return Served(self._topics, runtime, runtime, LocalEndOffsets(self._topics))
 
     def compute_figures(self) -> None:
         """There is no cluster behind."""
