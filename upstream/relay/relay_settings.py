@@ -14,6 +14,8 @@ from security.tls.server_contexts import TlsContexts
 class RelaySettings:
     """``added`` are the versions of the APIs of the consumer protocol that relays offer."""
 
+    # More than 15 attributes: one attribute is one setting.
+
     own: OwnNode
     """Muster's node; relays are advertised with its host."""
     ports: range
