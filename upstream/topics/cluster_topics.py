@@ -27,6 +27,9 @@ ALL_SHARE: Final = 0.05
 """How much of the time may go into reading all topics; they are read less often then."""
 ALL_INTERVAL_MAX_S: Final = 10.0
 
+SLICE: Final = 50
+"""Topics that are looked at in one iteration, each of which may have thousands of partitions."""
+
 Publish: TypeAlias = Callable[[TopicChanges], Awaitable[None]]
 
 
@@ -81,20 +84,32 @@ class ClusterTopics:
 
     async def _read_all(self) -> None:
         began = time.monotonic()
-        response = await self._cluster.ask(make_metadata_request(None))
-        found = compute_topics(response, self._find_racks())
-        await self._publish_changes(compute_changes(self._image(), found, None))
+        seen = await self._read(None)
+        # Nor are those among them that may not be seen, or of which nothing certain is known.
+        absent = self._image().by_name.keys() - seen
+        await self._read_named(sorted(absent))
         ended = time.monotonic()
         pause_s = min((ended - began) / ALL_SHARE, ALL_INTERVAL_MAX_S)
         self._all_at = began + max(self._interval_s * 0.9, pause_s)
 
     async def _read_named(self, names: list[TopicName]) -> None:
         for first in range(0, len(names), TOPICS_PER_REQUEST):
-            request = make_metadata_request(names[first : first + TOPICS_PER_REQUEST])
-            response = await self._cluster.ask(request)
-            found = compute_topics(response, self._find_racks())
-            missing = compute_missing(response)
-            await self._publish_changes(compute_changes(self._image(), found, missing))
+            await self._read(names[first : first + TOPICS_PER_REQUEST])
+
+    async def _read(self, names: list[TopicName] | None) -> set[TopicName]:
+        """Read and publish; the topics that there are. Raises ``ClusterUnreachable``."""
+        response = await self._cluster.ask(make_metadata_request(names))
+        if not response.brokers:
+            # It has just started, and has not heard of any topic yet.
+            raise ClusterUnreachable("a broker does not know the cluster's brokers yet")
+        found = {}
+        for count, topic in enumerate(compute_topics(response, self._find_racks()), 1):
+            found[topic.name] = topic
+            if count % SLICE == 0:
+                await asyncio.sleep(0)
+        missing = () if names is None else compute_missing(response)
+        await self._publish_changes(compute_changes(self._image(), found.values(), missing))
+        return set(found)
 
     async def _publish_changes(self, changes: TopicChanges) -> None:
         if changes.changed or changes.gone:
