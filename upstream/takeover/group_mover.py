@@ -11,18 +11,16 @@ import structlog
 
 from model.caller import INTERNAL
 from model.commands.places import (
-    AdoptedMember,
-    AdoptGroup,
     GiveGroupUp,
     NotePlace,
 )
 from model.errors import GroupError
-from model.ids import GroupId, InstanceId, MemberId
+from model.ids import GroupId
 from model.places import GroupPlace, Place
-from muster.assignors.embedded import PROTOCOL_TYPE
 from upstream.cluster.cluster import ClusterUnreachable
 from upstream.sentinel.sentinel_seat import Seat
 from upstream.sentinel.sentinel_sign import encode_signed_assignment
+from upstream.takeover.adoptions import make_adoption
 from upstream.takeover.asking.cluster_group import ClusterGroup
 from upstream.takeover.departures import Departures
 from upstream.takeover.group_topics import (
@@ -57,6 +55,9 @@ log = structlog.get_logger("muster.upstream")
 
 _SETTLED: Final = frozenset({Step.UPSTREAM, Step.HERE})
 _WITHOUT_TURN: Final = _SETTLED | {Step.WAITING}
+_NO_PLACE: Final = GroupPlace(Place.UPSTREAM, 0)
+_PAUSE_S: Final = 1.0
+_PAUSE_MAX_S: Final = 60.0
 
 
 class GroupMover:
@@ -85,10 +86,7 @@ class GroupMover:
 
     def start(self, place: GroupPlace | None) -> None:
         """Begin, where the log says that the group is."""
-        first = None
-        if place is not None:
-            now_ms, rules = self._moving.clock_ms(), self._moving.rules
-            first = begin_move(self._group_id, place.place, place.generation, now_ms, rules)
+        first = None if place is None else self._begin(place)
         self._task = asyncio.get_running_loop().create_task(self._run(first))
 
     async def stop(self) -> None:
@@ -112,24 +110,37 @@ class GroupMover:
     # ------------------------------------------------------------------------------- the machine
 
     async def _run(self, first: Moved | None) -> None:
-        try:
-            if first is not None:
-                await self._apply(first)
+        pause_s = _PAUSE_S
+        while True:
+            try:
+                await self._follow(first)
+            except Exception:
+                # Members must not wait for ever: the log's place and the cluster say what to do.
+                log.exception("group_move_failed", group=self._group_id, step=self.move.step.name)
+            finally:
+                self._end_turn()
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+            self._events.clear()
+            place = self._moving.coordinator.place_of(self._group_id) or _NO_PLACE
+            first = self._begin(place)
+
+    def _begin(self, place: GroupPlace) -> Moved:
+        now_ms, rules = self._moving.clock_ms(), self._moving.rules
+        return begin_move(self._group_id, place.place, place.generation, now_ms, rules)
+
+    async def _follow(self, first: Moved | None) -> None:
+        if first is not None:
+            await self._apply(first)
+        self._note_settled()
+        while True:
+            event = await self._next_event()
+            if isinstance(event, Asked | Released) and not self._has_turn:
+                await self._moving.turns.acquire()
+                self._has_turn = True
+            now_ms = self._moving.clock_ms()
+            await self._apply(handle_event(self.move, event, now_ms, self._moving.rules))
             self._note_settled()
-            while True:
-                event = await self._next_event()
-                if isinstance(event, Asked | Released) and not self._has_turn:
-                    await self._moving.turns.acquire()
-                    self._has_turn = True
-                now_ms = self._moving.clock_ms()
-                await self._apply(handle_event(self.move, event, now_ms, self._moving.rules))
-                self._note_settled()
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("group_move_failed", group=self._group_id, step=self.move.step.name)
-        finally:
-            self._end_turn()
 
     def _note_settled(self) -> None:
         if self.move.step in _WITHOUT_TURN:
@@ -307,7 +318,7 @@ class GroupMover:
             case actions.Adopt():
                 if self._moving.offsets is not None:
                     await self._moving.offsets.carry_here(group_id)
-                await coordinator.call(self._make_adoption(action))
+                await coordinator.call(make_adoption(self.move, action))
             case actions.BeginReturn():
                 if self.seat is not None:
                     # After a restart it must not join again to learn its generation.
@@ -316,31 +327,3 @@ class GroupMover:
                 await self.departures.begin()
             case actions.GiveUp():
                 await coordinator.call(GiveGroupUp(INTERNAL, group_id))
-
-    def _make_adoption(self, action: actions.Adopt) -> AdoptGroup:
-        members = tuple(
-            AdoptedMember(
-                MemberId(member.member_id),
-                None if member.instance_id is None else InstanceId(member.instance_id),
-                member.client_id,
-                member.host,
-                times.rebalance_timeout_ms,
-                times.session_timeout_ms,
-                member.metadata,
-                member.assignment,
-            )
-            for member in action.members
-            for times in (self.move.known.get(member.member_id, _UNKNOWN_TIMES),)
-        )
-        return AdoptGroup(
-            INTERNAL,
-            self._group_id,
-            max(action.generation, 0),
-            PROTOCOL_TYPE,
-            action.protocol or None,
-            members[0].member_id if members else None,
-            members,
-        )
-
-
-_UNKNOWN_TIMES: Final = MemberTimes(0, 0)

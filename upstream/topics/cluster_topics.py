@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import structlog
 
@@ -27,17 +27,37 @@ ALL_SHARE: Final = 0.05
 """How much of the time may go into reading all topics; they are read less often then."""
 ALL_INTERVAL_MAX_S: Final = 10.0
 
+SLICE: Final = 50
+"""Topics that are looked at in one iteration, each of which may have thousands of partitions."""
+
 Publish: TypeAlias = Callable[[TopicChanges], Awaitable[None]]
+
+
+class Seen(NamedTuple):
+    """The topics that there are, and those that were asked for and are not there."""
+
+    found: dict[TopicName, Topic]
+    missing: frozenset[TopicName]
 
 
 async def read_all_topics(cluster: Cluster) -> tuple[Topic, ...]:
     """All topics that exist. Raises ``ClusterUnreachable``."""
-    response = await cluster.ask(make_metadata_request(None))
-    return tuple(compute_topics(response, _find_racks(cluster)))
+    return tuple((await _ask(cluster, None)).found.values())
 
 
-def _find_racks(cluster: Cluster) -> dict[int, str | None]:
-    return {node_id: broker.rack for node_id, broker in cluster.brokers.items()}
+async def _ask(cluster: Cluster, names: list[TopicName] | None) -> Seen:
+    """Topics by name, or all; raises ``ClusterUnreachable``."""
+    response = await cluster.ask(make_metadata_request(names))
+    if not response.brokers:
+        # It has just started, and has not heard of any topic yet.
+        raise ClusterUnreachable("a broker does not know the cluster's brokers yet")
+    racks = {node_id: broker.rack for node_id, broker in cluster.brokers.items()}
+    found: dict[TopicName, Topic] = {}
+    for count, topic in enumerate(compute_topics(response, racks), 1):
+        found[topic.name] = topic
+        if count % SLICE == 0:
+            await asyncio.sleep(0)
+    return Seen(found, frozenset() if names is None else compute_missing(response))
 
 
 class ClusterTopics:
@@ -91,19 +111,24 @@ class ClusterTopics:
 
     async def _read_all(self) -> None:
         began = time.monotonic()
-        found = await read_all_topics(self._cluster)
-        await self._publish_changes(compute_changes(self._image(), found, None))
+        seen = await self._read(None)
+        # Nor are those among them that may not be seen, or of which nothing certain is known.
+        absent = self._image().by_name.keys() - seen
+        await self._read_named(sorted(absent))
         ended = time.monotonic()
         pause_s = min((ended - began) / ALL_SHARE, ALL_INTERVAL_MAX_S)
         self._all_at = began + max(self._interval_s * 0.9, pause_s)
 
     async def _read_named(self, names: list[TopicName]) -> None:
         for first in range(0, len(names), TOPICS_PER_REQUEST):
-            request = make_metadata_request(names[first : first + TOPICS_PER_REQUEST])
-            response = await self._cluster.ask(request)
-            found = compute_topics(response, _find_racks(self._cluster))
-            missing = compute_missing(response)
-            await self._publish_changes(compute_changes(self._image(), found, missing))
+            await self._read(names[first : first + TOPICS_PER_REQUEST])
+
+    async def _read(self, names: list[TopicName] | None) -> set[TopicName]:
+        """Read and publish; the topics that there are. Raises ``ClusterUnreachable``."""
+        seen = await _ask(self._cluster, names)
+        changes = compute_changes(self._image(), seen.found.values(), seen.missing)
+        await self._publish_changes(changes)
+        return set(seen.found)
 
     async def _publish_changes(self, changes: TopicChanges) -> None:
         if changes.changed or changes.gone:

@@ -64,19 +64,15 @@ def compute_topic_id(name: str, topic_id: bytes | None) -> TopicId:
 
 
 def compute_changes(
-    image: TopicImage, found: Iterable[Topic], missing: Iterable[TopicName] | None
+    image: TopicImage, found: Iterable[Topic], missing: Iterable[TopicName]
 ) -> TopicChanges:
-    """What differs from ``image``. ``missing`` is ``None`` if ``found`` are all topics.
+    """What differs from ``image``. ``missing`` are topics that certainly do not exist.
 
     A topic never shrinks: a broker whose metadata is behind is not believed. One with another id
     was deleted and created again.
     """
-    seen = {topic.name: topic for topic in found}
-    changed = tuple(
-        topic for topic in seen.values() if _is_news(image.by_name.get(topic.name), topic)
-    )
-    names = image.by_name.keys() - seen.keys() if missing is None else missing
-    return TopicChanges(changed, tuple(sorted(name for name in names if name in image.by_name)))
+    changed = tuple(topic for topic in found if _is_news(image.by_name.get(topic.name), topic))
+    return TopicChanges(changed, tuple(sorted(name for name in missing if name in image.by_name)))
 
 
 def _is_news(known: Topic | None, topic: Topic) -> bool:

@@ -37,6 +37,7 @@ from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.offsets.offset_requests import compute_code
 from upstream.sentinel.sentinel_requests import make_leave, make_member_heartbeat
 from upstream.takeover.asking.passed_offsets import PASS_TIMEOUT_MS, PassedOffsets
+from upstream.takeover.machine.move import HEARD_MAX
 from upstream.takeover.machine.takeover_events import MemberTimes
 
 log = structlog.get_logger("muster.upstream")
@@ -53,7 +54,7 @@ _Key: TypeAlias = tuple[type[Command], str]
 Heard: TypeAlias = Callable[[str, str, int], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Held:
     command: Command
     reply: Reply
@@ -66,7 +67,7 @@ class _Group:
 
     passes: bool = True
     held: dict[object, _Held] = field(default_factory=dict)
-    queue: deque[tuple[Command, Reply]] = field(default_factory=deque)
+    queue: deque[_Held] = field(default_factory=deque)
     worker: asyncio.Task[None] | None = None
     times: dict[str, MemberTimes] = field(default_factory=dict)
 
@@ -124,7 +125,9 @@ class MembersOnTheWay:
     def _note_times(self, command: JoinGroup) -> None:
         if command.member_id is not None:
             times = MemberTimes(command.session_timeout_ms, command.rebalance_timeout_ms)
-            self._group(command.group_id).times[command.member_id] = times
+            known = self._group(command.group_id).times
+            if command.member_id in known or len(known) < HEARD_MAX:
+                known[command.member_id] = times
 
     # ---------------------------------------------------------------------------------- the take
 
@@ -174,7 +177,9 @@ class MembersOnTheWay:
             held.timer.cancel()
             taken.append((held.command, held.reply))
         self._held_count -= len(group.held)
-        taken += group.queue
+        for queued in group.queue:
+            queued.timer.cancel()
+            taken.append((queued.command, queued.reply))
         group.held.clear()
         group.queue.clear()
         return taken
@@ -252,7 +257,11 @@ class MembersOnTheWay:
         group = self._group(command.group_id)
         if len(group.queue) >= QUEUED_MAX:
             return reply(CoordinatorLoadInProgress(_BUSY))
-        group.queue.append((command, reply))
+        loop = asyncio.get_running_loop()
+        # The oldest is the first, and all wait as long.
+        timer = loop.call_later(_HELD_MAX_MS / 1_000, _expire_first, group)
+        queued = _Held(command, reply, timer)
+        group.queue.append(queued)
         self._work(command.group_id, group)
         return None
 
@@ -263,7 +272,9 @@ class MembersOnTheWay:
     async def _run(self, group: _Group) -> None:
         """One request in flight a group, so that nothing overtakes."""
         while group.passes and group.queue:
-            command, reply = group.queue.popleft()
+            queued = group.queue.popleft()
+            queued.timer.cancel()
+            command, reply = queued.command, queued.reply
             try:
                 reply(await self._pass(command))
             except GroupError as error:
@@ -302,6 +313,12 @@ class MembersOnTheWay:
         if code is not ErrorCode.NONE or len(codes) != len(rows):
             codes = (code,) * len(rows)
         return LeaveGroupResponse(codes)
+
+
+def _expire_first(group: _Group) -> None:
+    """A commit or fetch that the client does not await any more must not be made later."""
+    queued = group.queue.popleft()
+    queued.reply(_compute_patience(queued.command))
 
 
 def _compute_patience(command: Command) -> Answer:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gateway.codec.client_frames import ClientRequest
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
 from model.errors import (
@@ -27,7 +28,9 @@ from tests.support.waiting import until
 from upstream.front.cluster_front import Places
 from upstream.hooks import Takeovers as Hooks
 from upstream.relay.relay_places import RelayPlaces
+from upstream.sentinel.sentinel_requests import DESCRIBE_GROUPS, LEAVE_GROUP, SYNC_GROUP
 from upstream.sentinel.sentinel_sign import decode_sign
+from upstream.takeover import group_mover
 from upstream.takeover.release_alone import release_alone
 
 
@@ -138,6 +141,31 @@ async def test_a_stranger_puts_the_take_off_and_everybody_is_answered(rig: Takeo
     assert [each.error for each in rig.takeovers.reports()] == [report.error]
     rig.takeovers.ask_to_take(G, "a member")
     assert not rig.takeovers.is_asked_for(G)
+
+
+@pytest.mark.parametrize("number", range(1, 12))
+async def test_what_nobody_foresaw_leaves_nobody_waiting(
+    rig: TakeoverRig, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(group_mover, "_PAUSE_S", 0.05)
+    members = rig.join_stock(1)
+    asked = 0
+
+    def fail(request: ClientRequest) -> str:
+        nonlocal asked
+        asked += request.key in (DESCRIBE_GROUPS, SYNC_GROUP, LEAVE_GROUP)
+        if asked == number:
+            asked += 1
+            raise LookupError("an answer that no broker gives")
+        return ""
+
+    rig.cluster.lose = fail
+    rig.takeovers.ask_to_take(G, "a member")
+    await until(lambda: rig.place is Place.TAKING or not rig.takeovers.is_asked_for(G))
+    beat = rig.beat(members[0])
+    assert await beat.wait()
+    await until(lambda: rig.place in (Place.UPSTREAM, Place.MUSTER))
+    await until(lambda: not rig.takeovers.is_asked_for(G))
 
 
 async def test_a_dry_run_changes_nothing(rig: TakeoverRig) -> None:

@@ -40,7 +40,8 @@ class TopicsCluster:
         if not self.is_reachable:
             raise ClusterUnreachable("no broker answers")
         names = self.partitions if topics is None else [topic["name"] for topic in topics]
-        return SimpleNamespace(topics=[self._describe(name) for name in names])
+        rows = [self._describe(name) for name in names]
+        return SimpleNamespace(topics=rows, brokers=[1])
 
     def _describe(self, name: str) -> Any:
         count = self.partitions.get(name, 0)

@@ -106,11 +106,6 @@ def test_a_broker_that_is_behind_makes_no_topic_smaller() -> None:
     assert compute_changes(image, [make_topic("t", 2)], ()).changed == ()
 
 
-def test_of_all_topics_those_that_are_not_there_are_gone() -> None:
-    image = compute_image_of((make_topic("a"), make_topic("b"), make_topic("c")))
-    assert compute_changes(image, [make_topic("b")], None).gone == ("a", "c")
-
-
 def test_of_some_topics_only_those_that_are_missing_are_gone() -> None:
     image = compute_image_of((make_topic("a"), make_topic("b")))
     assert compute_changes(image, [], frozenset({TopicName("b"), TopicName("x")})).gone == ("b",)

@@ -141,6 +141,18 @@ async def test_nothing_is_held_longer_than_a_client_waits(
     assert way.admitted == []
 
 
+async def test_nor_is_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HELD_MAX_MS", 20)
+    way = Way()
+    await way.members.hold_commits(G)
+    fetches = [way.send(OffsetFetch(CALLER, G, None)) for _ in range(3)]
+    await until(lambda: all(fetches))
+    assert all(isinstance(each[0], CoordinatorLoadInProgress) for each in fetches)
+    way.members.pass_again(G)
+    way.members.admit(G)
+    assert (way.cluster.asked, way.admitted) == ([], [])
+
+
 async def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HELD_MAX", 1)
     way = Way()
