@@ -144,7 +144,8 @@ class Service:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except StoreError as error:
             raise CommandError(str(error)) from error
-        await self._listen(self._runtime, await self._plane.start(self._runtime, self._store))
+        tls = self._doors.listeners[0].tls
+        await self._listen(self._runtime, await self._plane.start(self._runtime, self._store, tls))
         self._lag.start()
         self._free_memory.start()
         self.folder.write_endpoints(

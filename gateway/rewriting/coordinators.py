@@ -13,6 +13,8 @@ from model.errors import ErrorCode
 
 FIND_COORDINATOR_KEY: Final = 10
 GROUP_KEYS: Final = 0
+KEYS_MAX: Final = 100_000
+"""Of a request: each costs a microsecond, and a frame has room for millions."""
 _BATCHED: Final = 4
 """The first version that asks for several keys."""
 
@@ -29,7 +31,7 @@ def read_find_coordinator(version: int, body: bytes) -> Asked:
     """Read a request; raises ``CannotRewrite``."""
     check_version(FIND_COORDINATOR_KEY, version)
     try:
-        request = decode(request_type(FIND_COORDINATOR_KEY, version), body, 0, len(body), len(body))
+        request = decode(request_type(FIND_COORDINATOR_KEY, version), body, 0, len(body), KEYS_MAX)
     except DecodeError as error:
         raise CannotRewrite(str(error)) from error
     key_type: int = getattr(request, "key_type", GROUP_KEYS)

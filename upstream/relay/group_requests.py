@@ -21,6 +21,7 @@ from upstream.relay.frames.group_frames import (
     keep_groups,
     make_answer,
 )
+from upstream.relay.frames.rights_probes import SHOWS_RIGHTS, make_rights_probe, read_probe
 from upstream.relay.groups.seen_members import SeenMember
 from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces
 from upstream.relay.relaying import Relaying
@@ -54,7 +55,7 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
     if head.key in (CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE) and (
         head.key in relaying.rewriting.added
     ):
-        return Answered(exchange, _answer_consumer_protocol(request, relaying))
+        return _look_at_consumer_protocol(request, exchange, relaying)
     group_ids = request.group_ids
     here = tuple(name for name in group_ids if relaying.places.find_place(name) in _HERE)
     if here and _is_served_there(request, relaying.places):
@@ -68,6 +69,8 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
         # UNKNOWN_MEMBER_ID would make a cooperative member lose its partitions, and forget the id
         # that the cluster gives it meanwhile, for which the others then wait a session timeout.
         return Answered(exchange, make_answer(request, lambda _: ErrorCode.REBALANCE_IN_PROGRESS))
+    if head.key == JOIN_GROUP and relaying.places.may_take(request.body.group_id, JOINED):
+        return _ask_for_rights(request, exchange, JOINED)
     if head.key in (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP):
         return _look_at_member(request, exchange, relaying, now)
     return Passed(exchange, request.frame)
@@ -91,15 +94,19 @@ def _was_here(request: GroupFrame, places: RelayPlaces) -> bool:
     return bool(body.member_id) and places.knew_member(body.group_id, body.member_id)
 
 
-def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:
+def _look_at_consumer_protocol(
+    request: GroupFrame, exchange: Exchange, relaying: Relaying
+) -> Passed | Answered:
     """The cluster has no consumer protocol: its groups are classic, and members come to us."""
     places = relaying.places
     if request.head.key == CONSUMER_GROUP_HEARTBEAT:
         group_id = request.body.group_id
-        if places.find_place(group_id) is Place.UPSTREAM:
-            places.asks_to_take(group_id, CONSUMER_PROTOCOL)
-        return make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR)
-    return make_answer(
+        if places.find_place(group_id) is Place.UPSTREAM and places.may_take(
+            group_id, CONSUMER_PROTOCOL
+        ):
+            return _ask_for_rights(request, exchange, CONSUMER_PROTOCOL)
+        return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
+    answer = make_answer(
         request,
         lambda group_id: (
             ErrorCode.NOT_COORDINATOR
@@ -107,6 +114,27 @@ def _answer_consumer_protocol(request: GroupFrame, relaying: Relaying) -> bytes:
             else ErrorCode.GROUP_ID_NOT_FOUND
         ),
     )
+    return Answered(exchange, answer)
+
+
+def _ask_for_rights(request: GroupFrame, exchange: Exchange, cause: str) -> Passed:
+    """Nobody is known here: the broker says whether the client may read the group."""
+    exchange.request, exchange.cause = replace(request, frame=b""), cause
+    return Passed(exchange, make_rights_probe(request))
+
+
+def answer_probe(exchange: Exchange, frame: bytes, relaying: Relaying) -> bytes:
+    """The answer to a member whose group is taken if the broker's answer shows its rights.
+
+    Raises ``CannotRewrite``.
+    """
+    request = exchange.request
+    assert request is not None
+    code = read_probe(frame)
+    if code in SHOWS_RIGHTS:
+        relaying.places.asks_to_take(request.body.group_id, exchange.cause)
+        code = ErrorCode.NOT_COORDINATOR
+    return make_answer(request, lambda _: code)
 
 
 def _look_at_member(
@@ -126,8 +154,6 @@ def _look_at_member(
     if key != JOIN_GROUP:
         return passed
     places = relaying.places
-    if places.asks_to_take(body.group_id, JOINED):
-        return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
     if _was_here(request, places):
         # No refusal would do: after UNKNOWN_MEMBER_ID some clients pause for seconds, and after
         # MEMBER_ID_REQUIRED without an id kafkajs ends. So the cluster is asked for an id, which

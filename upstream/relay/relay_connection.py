@@ -48,6 +48,8 @@ class RelayConnection(asyncio.Protocol):
         self._has_too_many = False
         self._full_since_s: dict[Hold, float] = {}
         self._heard_s = self._loop.time()
+        self._held: tuple[int, int] | None = None
+        self._held_since_s = 0.0
         self._exchanges = Exchanges(self._send_to_client)
         self._requests = RequestFlow(
             relaying,
@@ -204,7 +206,7 @@ class RelayConnection(asyncio.Protocol):
         late = self._exchanges.awaited
         if now - self._heard_s >= settings.idle_ms / 1_000:
             self.close("idle")
-        elif self._is_stalled(now - settings.stalled_ms / 1_000):
+        elif self._is_stalled(now, now - settings.stalled_ms / 1_000):
             self.close("stalled")
         elif (
             late is not None
@@ -215,12 +217,17 @@ class RelayConnection(asyncio.Protocol):
             # that was taken out of the group.
             self.close("no-late-answer")
 
-    def _is_stalled(self, since_s: float) -> bool:
-        """Whether nothing is taken since then, or nothing comes of a frame that is held."""
+    def _is_stalled(self, now: float, since_s: float) -> bool:
+        """Whether nothing is taken since then, or a frame that is held has not come to its end."""
         if any(full_s <= since_s for full_s in self._full_since_s.values()):
             return True
-        held = self._requests.splitter.held_bytes + self._responses.splitter.held_bytes
-        return held > 0 and self._heard_s <= since_s
+        requests, responses = self._requests.splitter, self._responses.splitter
+        held = requests.held_frames, responses.held_frames
+        if not requests.held_bytes + responses.held_bytes:
+            self._held = None
+        elif held != self._held:
+            self._held, self._held_since_s = held, now
+        return self._held is not None and self._held_since_s <= since_s
 
     def close(self, reason: str) -> None:
         """Close both sides at once."""
@@ -247,6 +254,9 @@ class RelayConnection(asyncio.Protocol):
             self._link.close()
         for exchange in self._exchanges.drop():
             self._note_answered(exchange)
+            if exchange.is_new_member:
+                # No broker has said that there is such a member: not even who asked is known.
+                self._relaying.members.forget(exchange.group_id, exchange.member_id)
         for flow in (self._requests, self._responses):
             self._relaying.release(flow.splitter.held_bytes)
         self._on_closed(self)

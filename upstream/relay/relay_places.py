@@ -18,10 +18,14 @@ class RelayPlaces(Protocol):
     def find_place(self, group_id: str) -> Place:
         """The place of a group."""
 
+    def may_take(self, group_id: str, cause: str) -> bool:
+        """Whether ``asks_to_take`` would have the group taken. It asks for nothing."""
+
     def asks_to_take(self, group_id: str, cause: str) -> bool:
         """Whether the group is taken for this cause; then its taking has begun or been asked for.
 
-        A member that joins gives a cause only for groups that are to be taken by their names.
+        A member that joins gives a cause only for groups that are to be taken by their names. The
+        broker has shown before that the client may read the group.
         """
 
     def knew_member(self, group_id: str, member_id: str) -> bool:

@@ -39,7 +39,9 @@ class Relaying:
     def _hold(self, more: int, size: int, size_max: int) -> None:
         if size > size_max:
             raise BadFrame(f"a frame of {size} bytes is too large to be looked at")
-        if self.counts.held_bytes + more > self.settings.held_bytes_total_max:
+        settings = self.settings
+        is_small = size <= settings.held_always_bytes
+        if not is_small and self.counts.held_bytes + more > settings.held_bytes_total_max:
             raise BadFrame("too much is being looked at")
         self.counts.held_bytes += more
 

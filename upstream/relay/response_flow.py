@@ -14,6 +14,7 @@ from model.errors import ErrorCode
 from upstream.relay.frames.exchanges import Exchange, Exchanges
 from upstream.relay.frames.group_frames import merge_answer
 from upstream.relay.frames.splitting import BadFrame, Fate, Splitter
+from upstream.relay.group_requests import answer_probe
 from upstream.relay.groups.group_responses import HEAD_BYTES, note_response
 from upstream.relay.relaying import Relaying
 
@@ -89,6 +90,9 @@ class ResponseFlow:
                     exchange.asked,
                 )
             )
+            return
+        if exchange.cause:
+            self._exchanges.settle(answer_probe(exchange, frame, self._relaying))
             return
         try:
             code = ErrorCode.NOT_COORDINATOR

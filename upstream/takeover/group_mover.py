@@ -106,7 +106,7 @@ class GroupMover:
 
     def hear(self, member_id: str, generation: int) -> None:
         """A member was heard here; only the first time matters, and a higher generation."""
-        if member_id not in self.move.heard or generation > self.move.generation:
+        if self.move.hear(member_id, generation) is not self.move:
             self._put(Heard(member_id, generation))
 
     # ------------------------------------------------------------------------------- the machine

@@ -194,9 +194,15 @@ class Takeovers:
         if group_id not in self._movers and self._retries.may_try(group_id):
             self._begin(GroupId(group_id), Asked(cause))
 
+    def may_take(self, group_id: str, cause: str) -> bool:
+        """Whether a member that comes through a relay is a cause to take the group."""
+        if cause == JOINED and not self.matches(group_id):
+            return False
+        return group_id in self._movers or self._retries.may_try(group_id)
+
     def asks_to_take(self, group_id: str, cause: str) -> bool:
         """A member comes through a relay; whether the group is taken for that."""
-        if cause == JOINED and not self.matches(group_id):
+        if not self.may_take(group_id, cause):
             return False
         self.ask_to_take(group_id, cause)
         return group_id in self._movers

@@ -25,6 +25,7 @@ from model.commands.topics import ReplaceTopics
 from model.errors import GroupError
 from model.ids import TopicName
 from model.topics import Topic
+from security.tls.server_contexts import TlsContexts
 from storage.log_store import LogStore
 from upstream.administration.administration import Administration, AdministrationSettings
 from upstream.cluster.cluster import ClusterUnreachable
@@ -147,8 +148,8 @@ class ClusterDataPlane:
         except ClusterUnreachable as error:
             raise CommandError(f"the cluster's topics could not be read: {error}") from None
 
-    async def start(self, runtime: Runtime, store: LogStore) -> Served:
-        moves = self._moves = self._make_moves(runtime, store)
+    async def start(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> Served:
+        moves = self._moves = self._make_moves(runtime, store, tls)
         try:
             await moves.topics.start()
         except ClusterUnreachable as error:
@@ -174,12 +175,12 @@ class ClusterDataPlane:
             self._make_administration(moves),
         )
 
-    def _make_moves(self, runtime: Runtime, store: LogStore) -> _Moves:
+    def _make_moves(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> _Moves:
         late = LateRelays()
         takeovers = self._make_takeovers(runtime, store, late)
         offsets = self._make_offsets(runtime, takeovers)
         relays = late.relays = Relays(
-            self.cluster, takeovers, self._compute_relay_settings(), self._statistics
+            self.cluster, takeovers, self._compute_relay_settings(tls), self._statistics
         )
         return _Moves(
             runtime,
@@ -241,12 +242,13 @@ class ClusterDataPlane:
             statistics=self._statistics,
         )
 
-    def _compute_relay_settings(self) -> RelaySettings:
+    def _compute_relay_settings(self, tls: TlsContexts | None) -> RelaySettings:
         settings, own = self.settings, self.settings.own
         return RelaySettings(
             own=OwnNode(NODE_ID_BASE + self._node_id, own.host, own.port),
             ports=settings.ports,
             bind_host=settings.listener.host,
+            tls=tls,
             added=OWN_OFFERS if self.cluster.offers_consumer_protocol else {},
             connections_max=self._connections_max,
         )

@@ -15,6 +15,7 @@ from coordinator.service.calls.end_offsets import EndOffsets
 from gateway.fronting.front import Front
 from gateway.topics.topic_catalogue import TopicCatalogue
 from model.topics import Topic
+from security.tls.server_contexts import TlsContexts
 from storage.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -60,8 +61,11 @@ class DataPlane(Protocol):
     async def read_topics(self) -> Sequence[Topic]:
         """The topics that the log's groups are loaded with, if the log itself has none."""
 
-    async def start(self, runtime: Runtime, store: LogStore) -> Served:
-        """Make the topics known to the runtime, which has started. Raises ``CommandError``."""
+    async def start(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> Served:
+        """Make the topics known to the runtime, which has started. Raises ``CommandError``.
+
+        ``tls`` has the keys of the first Kafka listener, if its clients encrypt.
+        """
 
     def compute_figures(self) -> UpstreamFigures | None:
         """The figures of a cluster behind, for the metrics; ``None`` if there is none."""

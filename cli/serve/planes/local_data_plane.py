@@ -24,6 +24,7 @@ from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from model.errors import GroupError
 from model.topics import Topic
+from security.tls.server_contexts import TlsContexts
 from storage.log_store import LogStore, StoreError
 
 log = structlog.get_logger("muster.serve")
@@ -65,7 +66,7 @@ class LocalDataPlane:
     async def read_topics(self) -> Sequence[Topic]:
         return ()
 
-    async def start(self, runtime: Runtime, store: LogStore) -> Served:
+    async def start(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> Served:
         """Start the topics, then create or grow those that were given."""
         self._topics = await self._start_topics(runtime, store)
         await self._change_topics(runtime)

@@ -25,6 +25,9 @@ class Exchange:
     request: GroupFrame | None = None
     """A request of several groups, some of which are refused here."""
     refused: tuple[str, ...] = ()
+    cause: str = ""
+    """Why the group of ``request`` is taken, once the broker has shown that the client may read
+    it."""
     group_id: str = ""
     member_id: str = ""
     client_id: str = ""
@@ -75,7 +78,7 @@ class Exchanges:
 
     def end(self, exchange: Exchange, frame: bytes, now: float) -> bool:
         """Answer here what waits in the broker, whose answer is then dropped; whether it waited."""
-        if exchange.is_over or exchange is self._passing or exchange not in self._from_broker:
+        if exchange.is_over or exchange is self._passing:
             return False
         exchange.answer, exchange.is_over, exchange.over_at_s = frame, True, now
         self.flush()

@@ -45,9 +45,14 @@ GROUP_KEYS: Final = frozenset(
         CONSUMER_GROUP_DESCRIBE,
     )
 )
+_LISTS: Final = frozenset((DESCRIBE_GROUPS, DELETE_GROUPS, CONSUMER_GROUP_DESCRIBE))
 _PACK_HEAD: Final = struct.Struct(">ii").pack
 _PACK_SIZE: Final = struct.Struct(">i").pack
-_ELEMENTS_MAX: Final = 1_000_000
+ELEMENTS_MAX: Final = 20_000
+"""Of a request; a broker's log takes no commit of so many partitions, by its defaults. All that is
+looked at holds the loop, whoever sent it."""
+NAMES_MAX: Final = 100_000
+"""Of a request that is a list of names, which cost a tenth of that each."""
 _BATCHED_FETCH: Final = 8
 _FIRST_FETCH_WITH_CODE: Final = 2
 
@@ -86,7 +91,8 @@ def read_group_frame(head: RequestHead, frame: bytes) -> GroupFrame:
         client_id, pos = skip_header(
             frame, 12, len(frame), bool(entity.__header_schema__.__flexible__)
         )
-        body = decode(entity, frame, pos, len(frame), _ELEMENTS_MAX)
+        elements_max = NAMES_MAX if head.key in _LISTS else ELEMENTS_MAX
+        body = decode(entity, frame, pos, len(frame), elements_max)
     except DecodeError as error:
         raise BadFrame(str(error)) from error
     return GroupFrame(head, client_id.decode(errors="replace"), frame, pos, body)

@@ -77,6 +77,8 @@ class Splitter:
         self._is_apart = False
         self._held: bytearray | None = None
         self._held_size = 0
+        self.held_frames = 0
+        """How many frames were held so far."""
         self.filter: Filter | None = None
         """Set by ``decide`` for ``FILTER``."""
 
@@ -125,6 +127,7 @@ class Splitter:
             case Fate.HOLD:
                 self._hold(0, size + 4)
                 self._held, self._held_size = bytearray(), size + 4
+                self.held_frames += 1
             case Fate.FILTER:
                 self._pass_on(data[pos : pos + 8])
                 self._left, self._is_apart = size - 4, True

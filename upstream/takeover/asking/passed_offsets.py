@@ -109,9 +109,10 @@ class PassedOffsets:
             raise CoordinatorNotAvailable(f"The cluster did not answer: {cause}") from None
 
     def _find_name(self, topic: TopicOffsets | TopicToFetch) -> TopicName | None:
-        if topic.name is not None:
+        """The name of the topic that the id is of, if there is one: that one was authorized."""
+        if topic.topic_id is None:
             return topic.name
-        known = None if topic.topic_id is None else self._image().by_id.get(topic.topic_id)
+        known = self._image().by_id.get(topic.topic_id)
         return None if known is None else known.name
 
     def _compute_all(self, found: FetchedOffsets) -> tuple[FetchedTopic, ...]:

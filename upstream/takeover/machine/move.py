@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from model.places import Place
@@ -13,6 +13,8 @@ from upstream.takeover.machine.takeover_events import MemberTimes
 from upstream.takeover.machine.takeover_steps import Step
 
 NEVER_MS: Final = 1 << 62
+HEARD_MAX: Final = 10_000
+"""Member ids that are noted as heard: more than groups have, and a client may say ever new ones."""
 _UNKNOWN: Final = MemberTimes()
 
 
@@ -87,6 +89,17 @@ class Move:
         """The protocols with which the sentinel can be in a group together with the members."""
         named = (self.protocol, *self.protocols) if self.protocol else self.protocols
         return tuple(dict.fromkeys((*named, *STOCK_PROTOCOLS)))
+
+    def hear(self, member_id: str, generation: int) -> Move:
+        """A client says that it is this member: it may say any id and any generation.
+
+        The same move if that changes nothing.
+        """
+        is_new = member_id not in self.heard and len(self.heard) < HEARD_MAX
+        if not is_new and generation <= self.generation:
+            return self
+        heard = self.heard | {member_id} if is_new else self.heard
+        return replace(self, heard=heard, generation=max(generation, self.generation))
 
     def compute_waiting(self, now_ms: int, rules: MoveRules) -> tuple[ViewedMember, ...]:
         """The described members that are still waited for: neither heard here nor long silent."""

@@ -209,8 +209,8 @@ def _note(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Move:
         case Described():
             return _note_view(move, event)
         case Heard():
-            heard = move.heard | {event.member_id}
-            return replace(move, heard=heard, generation=max(move.generation, event.generation))
+            # After its own join the sentinel knows which generation was the members' last one.
+            return move.hear(event.member_id, event.generation if move.step in _POLLING else -1)
         case JoinAnswered():
             return _note_join(move, event, rules)
         case SyncAnswered() if event.code in _UNSEATING_CODES:
@@ -244,7 +244,9 @@ def _note_view(move: Move, event: Described) -> Move:
 def _note_join(move: Move, event: JoinAnswered, rules: MoveRules) -> Move:
     match event.code:
         case ErrorCode.NONE:
-            generation = event.generation - 1 if move.generation < 0 else move.generation
+            # No member was in a later one, whatever it said.
+            before = event.generation - 1
+            generation = before if move.generation < 0 else min(move.generation, before)
             seat = Seat(event.member_id, event.generation)
             return replace(move, seat=seat, generation=generation)
         case ErrorCode.INVALID_SESSION_TIMEOUT:

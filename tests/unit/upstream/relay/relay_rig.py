@@ -12,6 +12,7 @@ from gateway.rewriting.naming import OwnNode
 from model.places import Place
 from tests.support.upstream.fake_cluster import FakeBroker, FakeCluster
 from tests.support.wire.frames import make_frame, parse
+from upstream.relay.relay_places import CONSUMER_PROTOCOL
 from upstream.relay.relay_settings import RelaySettings
 from upstream.relay.relays import Relays
 from upstream.statistics import UpstreamStatistics
@@ -32,6 +33,9 @@ class FakePlaces:
 
     def find_place(self, group_id: str) -> Place:
         return self.places.get(group_id, Place.UPSTREAM)
+
+    def may_take(self, group_id: str, cause: str) -> bool:
+        return cause == CONSUMER_PROTOCOL or group_id in self.taken
 
     def asks_to_take(self, group_id: str, cause: str) -> bool:
         self.asked.append((group_id, cause))

@@ -312,6 +312,32 @@ async def test_a_request_that_is_looked_at_must_come_to_its_end() -> None:
         assert rig.relays.counts.held_bytes == 0
 
 
+async def test_a_request_that_is_looked_at_must_not_come_byte_by_byte() -> None:
+    async with run_relays(stalled_ms=1_500) as rig:
+        client = await rig.connect()
+        client.writer.write(make_frame(12, 4, group_id="g" * 10_000)[:-9_000])
+
+        async def drip() -> None:
+            while not client.writer.is_closing():
+                client.writer.write(b"g")
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        assert await client.is_closed()
+        dripping.cancel()
+        assert rig.relays.counts.closed == {"stalled": 1}
+
+
+async def test_ordinary_requests_pass_while_others_hold_all_that_may_be_held() -> None:
+    async with run_relays(answer_with({12: {}}), held_bytes_total_max=1_000) as rig:
+        greedy = await rig.connect()
+        head = b"\x00\x10\x00\x00\x00\x0c\x00\x04" + bytes(4) + b"\xff\xff"
+        greedy.writer.write(head + bytes(1_000 - len(head)))
+        await until(lambda: rig.relays.counts.held_bytes == 1_000)
+        client = await rig.connect()
+        assert (await client.ask(12, 4, group_id="g", member_id="m")).error_code == 0
+
+
 async def test_what_is_looked_at_of_all_connections_is_bounded() -> None:
     async with run_relays(answer_with({12: {}}), held_bytes_total_max=1_000) as rig:
         head = b"\x00\x10\x00\x00\x00\x0c\x00\x04" + bytes(4) + b"\xff\xff"

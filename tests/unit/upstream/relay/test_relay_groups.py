@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.codec.kio_schema import request_type, response_type
+from gateway.rewriting.coordinators import KEYS_MAX
 from gateway.rewriting.versions import readable_versions
 from model.errors import ErrorCode
 from model.places import Place
@@ -16,7 +17,7 @@ from tests.support.upstream.response_frames import response_frame
 from tests.support.waiting import until
 from tests.support.wire.codec import decode
 from tests.unit.upstream.relay.relay_rig import run_relays
-from upstream.relay.frames.group_frames import GROUP_KEYS
+from upstream.relay.frames.group_frames import ELEMENTS_MAX, GROUP_KEYS, NAMES_MAX
 
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 SINGLE = sorted(GROUP_KEYS - {15, 42, 69})
@@ -157,25 +158,56 @@ async def test_a_request_of_several_groups_is_split(key: int, version: int) -> N
         assert "here" not in repr(asked)
 
 
+def say_to_heartbeats(code: ErrorCode) -> Callable[[bytes], bytes | None]:
+    """A broker that gives this code to heartbeats, and answers nothing else."""
+    return answer_with({12: {"error_code": code}})
+
+
 async def test_a_member_of_the_consumer_protocol_asks_to_take_its_group() -> None:
-    async with run_relays() as rig:
+    async with run_relays(say_to_heartbeats(ErrorCode.UNKNOWN_MEMBER_ID)) as rig:
         client = await rig.connect()
         response = await client.ask(68, 1, group_id="g", member_id="m", member_epoch=0)
         assert response.error_code == NOT_COORDINATOR
         assert response.assignment is None
         assert rig.places.asked == [("g", "consumer-protocol")]
+        asked = body_of(rig.broker.received[-1])
+        assert (asked.group_id, asked.member_id, asked.generation_id) == ("g", "", -1)
         response = await client.ask(69, 1, group_ids=("g",))
         assert [row.error_code for row in response.groups] == [ErrorCode.GROUP_ID_NOT_FOUND]
 
 
 async def test_a_join_may_be_the_cause_of_taking() -> None:
-    async with run_relays() as rig:
+    async with run_relays(say_to_heartbeats(ErrorCode.NOT_COORDINATOR)) as rig:
         rig.places.taken = {"wanted"}
         client = await rig.connect()
         response = await client.ask(11, 9, group_id="wanted")
         assert response.error_code == NOT_COORDINATOR
         assert rig.places.asked == [("wanted", "joined")]
         assert rig.places.joined == []
+
+
+@pytest.mark.parametrize(("key", "version"), [(68, 0), (68, 1), (11, 0), (11, 9)])
+async def test_nobody_has_a_group_taken_that_it_may_not_read(key: int, version: int) -> None:
+    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    async with run_relays(say_to_heartbeats(refused)) as rig:
+        rig.places.taken = {"g"}
+        client = await rig.connect()
+        response = await client.ask(key, version, group_id="g", member_id="m")
+        assert response.error_code == refused
+        assert rig.places.asked == []
+
+
+@pytest.mark.parametrize("key", [68, 11])
+async def test_a_client_that_the_broker_does_not_answer_has_no_group_taken(key: int) -> None:
+    async with run_relays() as rig:
+        rig.places.taken = {"g"}
+        client = await rig.connect()
+        client.send(key, 1, group_id="g", member_id="m")
+        # A broker closes who has not logged in.
+        await until(lambda: bool(rig.broker.received))
+        rig.broker.writers[0].close()
+        assert await client.is_closed()
+        assert rig.places.asked == []
 
 
 @pytest.mark.parametrize("version", range(10))
@@ -300,3 +332,48 @@ def test_every_api_of_groups_has_its_response_known() -> None:
     for key in GROUP_KEYS:
         for version in readable_versions(key):
             assert response_type(key, version)
+
+
+async def test_who_is_never_answered_is_no_member() -> None:
+    async with run_relays() as rig:
+        client = await rig.connect()
+        client.send(11, 9, group_id="g", member_id="m", session_timeout=2**31 - 1)
+        await until(lambda: bool(rig.broker.received))
+        assert set(rig.relays.members_of("g")) == {"m"}
+        # A broker closes who has not logged in.
+        rig.broker.writers[0].close()
+        assert await client.is_closed()
+        assert rig.relays.members_of("g") == {}
+
+
+def commit_of(partitions: int) -> dict[str, Any]:
+    rows = [{"partition_index": number} for number in range(partitions)]
+    return {"group_id": "g", "topics": [{"name": "orders", "partitions": rows}]}
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "fields"),
+    [
+        (8, 2, commit_of(ELEMENTS_MAX)),
+        (28, 2, commit_of(ELEMENTS_MAX)),
+        (14, 3, {"group_id": "g", "assignments": [{}] * (ELEMENTS_MAX + 1)}),
+        (15, 4, {"groups": ("",) * (NAMES_MAX + 1)}),
+        (10, 4, {"coordinator_keys": ("",) * (KEYS_MAX + 1)}),
+    ],
+)
+async def test_what_would_hold_the_loop_for_long_is_not_looked_at(
+    key: int, version: int, fields: dict[str, Any]
+) -> None:
+    async with run_relays() as rig:
+        client = await rig.connect()
+        client.send(key, version, **fields)
+        assert await client.is_closed()
+        assert rig.relays.counts.closed == {"bad-request": 1}
+        assert rig.broker.received == []
+
+
+async def test_a_commit_of_ten_thousand_partitions_passes() -> None:
+    async with run_relays(answer_with({8: {}})) as rig:
+        client = await rig.connect()
+        await client.ask(8, 2, **commit_of(10_000))
+        assert len(rig.broker.received) == 1

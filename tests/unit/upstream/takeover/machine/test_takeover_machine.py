@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from model.errors import ErrorCode
@@ -10,6 +12,7 @@ from tests.sim.upstream.cluster_model import ClusterModel
 from tests.sim.upstream.move_driver import GROUP, MoveDriver
 from tests.sim.upstream.stock_member import StockMember
 from tests.support.upstream.move_steps import begin, hear, join_stock, restart, stop_at, take
+from upstream.takeover.machine.move import HEARD_MAX
 from upstream.takeover.machine.takeover_actions import (
     Action,
     Adopt,
@@ -22,6 +25,7 @@ from upstream.takeover.machine.takeover_actions import (
 )
 from upstream.takeover.machine.takeover_events import (
     Asked,
+    Heard,
     MemberTimes,
 )
 from upstream.takeover.machine.takeover_steps import Step
@@ -48,6 +52,25 @@ def test_members_are_adopted_without_the_initial_delay() -> None:
         GROUP, muster.seat.member_id, "muster", muster.seat.generation, {("orders", 0): 5}
     )
     assert committed is ErrorCode.NONE
+
+
+def test_a_generation_that_a_client_invents_is_not_adopted() -> None:
+    _, members, muster = begin()
+    muster.send(Asked("an operator"))
+    muster.send(Heard("nobody", 2**31 - 1))
+    hear(muster, members)
+    muster.pass_time(300)
+    assert muster.is_at(Step.HERE)
+    assert muster.adopted is not None
+    assert muster.adopted.generation == members[0].generation
+
+
+def test_a_client_may_not_invent_members_without_end() -> None:
+    _, members, muster = begin()
+    muster.send(Asked("an operator"))
+    move = replace(muster.move, heard=frozenset(map(str, range(HEARD_MAX))))
+    assert move.hear("one more", -1) is move
+    assert move.hear("one more", members[0].generation + 7).heard == move.heard
 
 
 def test_stock_clients_are_refused_once_the_group_is_here() -> None:
