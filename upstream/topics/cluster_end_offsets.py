@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from upstream.cluster.cluster import Cluster, ClusterUnreachable
+from upstream.cluster.cluster import Cluster
 from upstream.topics.leader_offsets import SLICE, LeaderOffsets, TopicPartition
 
 log = structlog.get_logger("muster.upstream")
@@ -146,8 +146,6 @@ class ClusterEndOffsets:
                 await self._leaders.find(lookup.wanted, lookup.found)
         except TimeoutError:
             log.debug("end_offsets_late", missing=len(lookup.wanted) - len(lookup.found))
-        except ClusterUnreachable as cause:
-            log.debug("end_offsets_not_read", cause=str(cause))
         except Exception:
             # What one answer says must not end that others are asked for.
             log.exception("reading_end_offsets_failed")

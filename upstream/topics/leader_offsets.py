@@ -56,14 +56,18 @@ class LeaderOffsets:
     async def find(
         self, wanted: Sequence[TopicPartition], found: dict[TopicPartition, int]
     ) -> None:
-        """Add end offsets to ``found``, as brokers answer. Raises ``ClusterUnreachable``.
+        """Add end offsets to ``found``, as brokers answer.
 
         The caller bounds how long this may take. Partitions without an answer are left out.
         """
         for attempt in range(ATTEMPTS):
             await asyncio.sleep(PAUSE_S * attempt)
-            await self._learn_leaders(wanted)
-            wanted = await self._ask_leaders(wanted, found)
+            unheard: list[TopicPartition] = []
+            try:
+                await self._learn_leaders(wanted)
+            except ClusterUnreachable:
+                unheard = [place for place in wanted if place not in self._leaders]
+            wanted = unheard + await self._ask_leaders(wanted, found)
             if not wanted:
                 return
 

@@ -36,6 +36,7 @@ class Leaders:
         self.errors: dict[int, int] = {}
         self.lists: list[tuple[int, list[int]]] = []
         self.silent: set[int] = set()
+        self.lost_metadata = 0
         self.cluster.answer(METADATA, self._answer_metadata)
         self.cluster.answer(LIST_OFFSETS, self._answer_offsets)
 
@@ -54,6 +55,9 @@ class Leaders:
 
     def _answer_metadata(self, asked: Asked) -> Any:
         names = [topic.name for topic in asked.request.topics or ()]
+        if names and self.lost_metadata:
+            self.lost_metadata -= 1
+            return Act.CLOSE
         fields: dict[str, Any] = {
             "brokers": tuple(
                 {"node_id": each.node_id, "host": "127.0.0.1", "port": each.port}
@@ -202,6 +206,19 @@ async def test_a_broker_that_is_gone_hands_its_partitions_on() -> None:
         await leaders.cluster[2].stop()
         leaders.leaders[1] = 1
         assert await find(offsets, 0, 1) == {0: 100, 1: 101}
+
+
+async def test_leaders_are_looked_up_again_if_nobody_said_them() -> None:
+    leaders = Leaders(brokers=1)
+    async with running(leaders, timeout_ms=3_000, kept_ms=1) as offsets:
+        assert await find(offsets, 0) == {0: 100}
+        await until(lambda: not offsets._lookup_of)
+        leaders.lost_metadata = 1
+        assert await find(offsets, 0, 1) == {0: 100, 1: 101}
+        assert leaders.lost_metadata == 0
+        await until(lambda: not offsets._lookup_of)
+        leaders.lost_metadata = 1_000
+        assert await find(offsets, 0, 2) == {0: 100}
 
 
 async def test_requests_have_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
