@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
-	connect upstream upstream-sim migration latency attack fuzz takeover jars docs python go clean
+	bench-upstream connect upstream upstream-sim migration latency attack fuzz takeover jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -37,6 +37,7 @@ help:
 	@echo "make takeover   a store of the last format with TAKEOVER_RECORDS=5000000 is taken over"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0, and print what changed since an earlier run"
 	@echo "                (two of the history: $(VENV)/bin/python -m bench.history BEFORE AFTER)"
+	@echo "make bench-upstream   measure Muster in front of a Kafka with classic groups, beside that cluster"
 	@echo "make bench-growth   how costs grow from 10 to 100,000 members, groups, partitions and topics"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
@@ -113,6 +114,9 @@ takeover: setup
 
 bench: jars go
 	@$(VENV)/bin/python -m bench
+
+bench-upstream: jars go
+	@$(VENV)/bin/python -m bench.upstream
 
 bench-growth: setup
 	@$(VENV)/bin/python -m bench.growth

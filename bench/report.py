@@ -12,6 +12,7 @@ from bench.pipeline.results_page import include_pages
 from bench.plan import Plan
 from bench.reasons import find_reason
 
+_RATIO_WIDTH = 20
 _INTRODUCTION = """\
 # Muster beside Kafka {kafka}
 
@@ -113,7 +114,8 @@ def format_section(section: Section) -> str:
 def make_header(section: Section) -> tuple[str, ...]:
     """The heads of the columns that `make_cells` fills."""
     one, other = section.sides
-    return ("", one, other, f"{other} / {one}", "target", "reached")
+    ratio = f"{other} / {one}"
+    return ("", one, other, ratio if len(ratio) <= _RATIO_WIDTH else "ratio", "target", "reached")
 
 
 def make_cells(rows: Iterable[Row]) -> list[tuple[str, ...]]:

@@ -49,7 +49,8 @@ SCENARIOS: dict[str, Scenario] = {
     "moves": measure_moves,
 }
 
-RESULTS = Path(__file__).with_name("results") / "latest.json"
+HISTORY = Path(__file__).with_name("results")
+RESULTS = HISTORY / "latest.json"
 UNPROVEN = CACHE / "bench" / "upstream"
 
 _INTRODUCTION = """\
@@ -123,9 +124,9 @@ def store(
         return
     update_results(page)
     run = make_run(machine, sections)
-    print(f"recorded as {record(run, RESULTS.parent).name}\n")
+    print(f"recorded as {record(run, HISTORY).name}\n")
     try:
-        print(format_history(run, read_history(RESULTS.parent)))
+        print(format_history(run, read_history(HISTORY)))
     except HistoryError as error:
         print(f"bench.upstream: {error}", file=sys.stderr)
 

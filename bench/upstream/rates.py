@@ -161,8 +161,8 @@ def make_relay_rows(runs: Runs) -> tuple[Row, ...]:
     rows = []
 
     def row(what: str, unit: str, kind: str, *path: str, target: Target | None = None) -> Row:
-        pair = [pick(runs[f"{side}, {kind}"], *path) for side in (CLUSTER, RELAYED)]
-        return Row(what, unit, *pair, target, more_is_better=unit == "MB/s")
+        one, other = (pick(runs[f"{side}, {kind}"], *path) for side in (CLUSTER, RELAYED))
+        return Row(what, unit, one, other, target, more_is_better=unit == "MB/s")
 
     more = Target(max_more=MAX_RELAYED_MORE_MS)
     for kind, name in KINDS.items():
