@@ -16,6 +16,7 @@ from gateway.api import Api, RequestContext
 from gateway.apis.fronted.passed_apis import ask
 from gateway.apis.fronted.request_frames import encode_frame
 from gateway.apis.groups import k10_find_coordinator as k10
+from gateway.authorized_operations import may_see
 from gateway.codec.decoding_in_slices import decode_in_slices
 from gateway.codec.kio_schema import response_type
 from gateway.fronting.front import Front
@@ -99,6 +100,9 @@ def _find_group(context: RequestContext, front: Front, group_id: str) -> Found |
         return Found(*k10.NOT_AUTHORIZED)
     if other is not None:
         return Found(ErrorCode.NONE, "", *other)
+    if not may_see(context, Operation.READ, ResourceType.GROUP, group_id):
+        # It looks at the group and cannot join it: no cause to do something to it.
+        return None
     front.ask_to_take(group_id, CAUSE)
     return None
 

@@ -126,6 +126,15 @@ async def test_rights_are_checked_by_who_answers() -> None:
     assert front.takes == []
 
 
+async def test_who_may_only_describe_a_group_has_it_not_taken() -> None:
+    front = ScriptedFront(answer)
+    front.matching = {"g"}
+    rights = Rights((Operation.READ, ResourceType.GROUP, "g"))
+    async with run_rig(front=front, authorizer=rights) as rig:
+        assert await find(rig, ["g"]) == {"g": RELAY}
+    assert front.takes == []
+
+
 @pytest.mark.parametrize("version", [3, 6])
 async def test_an_error_of_the_cluster_reaches_the_client(version: int) -> None:
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
