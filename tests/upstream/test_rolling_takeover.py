@@ -87,6 +87,24 @@ def test_members_go_to_the_consumer_protocol_and_back(tmp_path: Path, release: A
 
 
 @slow
+@pytest.mark.parametrize("release", RELEASES, ids=str)
+def test_a_group_is_taken_in_the_middle_of_a_rebalance(tmp_path: Path, release: Any) -> None:
+    """DescribeGroups then shows neither the group's protocol nor what its members subscribe to."""
+    with Scene(tmp_path, release) as scene:
+        for client in (JAVA, CONFLUENT):
+            scene.join(client, client)
+        settle(scene)
+        newcomer = scene.join(FRANZ, "newcomer")
+        scene.wait_for(
+            lambda: any("joining group" in line for line in newcomer.program.log), "it joins"
+        )
+        scene.take()
+        settle(scene)
+        assert scene.find_place() == "muster"
+        scene.finish()
+
+
+@slow
 def test_a_static_member_keeps_its_place(tmp_path: Path) -> None:
     """It comes back to what it had, though the group was taken while it was away."""
     with Scene(tmp_path, KAFKA_4_3_CLASSIC) as scene:
