@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
-	connect upstream migration latency attack fuzz takeover jars docs python go clean
+	bench-upstream connect upstream upstream-sim migration latency attack fuzz takeover jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -28,6 +28,7 @@ help:
 	@echo "make interop   every client, in both protocols, with every strategy and mechanism that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
 	@echo "make upstream   in front of Kafka 4.3, 3.9 and 2.8: groups of every client move while they work"
+	@echo "make upstream-sim   takeovers and releases in simulated worlds with faults, SEEDS=2000 of them"
 	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
 	@echo "make latency   every client closes CLOSES=$(CLOSES) times over each of six ways of 0 to 800 ms"
 	@echo "make attack  floods, bombs, slow readers and the like: how long another client waits at most,"
@@ -36,6 +37,7 @@ help:
 	@echo "make takeover   a store of the last format with TAKEOVER_RECORDS=5000000 is taken over"
 	@echo "make bench   measure Muster beside a Kafka 4.3.0, and print what changed since an earlier run"
 	@echo "                (two of the history: $(VENV)/bin/python -m bench.history BEFORE AFTER)"
+	@echo "make bench-upstream   measure Muster in front of a Kafka with classic groups, beside that cluster"
 	@echo "make bench-growth   how costs grow from 10 to 100,000 members, groups, partitions and topics"
 	@echo "make pipeline-bench   measure the pipeline beside Kafka's DumpLogSegments, and a simulated"
 	@echo "                cluster of $(RECORDS) records through tables, audit and report"
@@ -87,6 +89,9 @@ connect: setup
 	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -s -p no:xdist \
 		tests/interop/connect_workers.py
 
+upstream-sim: setup
+	@$(VENV)/bin/python -m tests.sim.upstream $(FIRST) $(if $(filter-out file,$(origin SEEDS)),$(SEEDS),2000)
+
 upstream: jars go
 	@UPSTREAM=all MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -p no:xdist tests/upstream
 
@@ -109,6 +114,9 @@ takeover: setup
 
 bench: jars go
 	@$(VENV)/bin/python -m bench
+
+bench-upstream: jars go
+	@$(VENV)/bin/python -m bench.upstream
 
 bench-growth: setup
 	@$(VENV)/bin/python -m bench.growth

@@ -10,7 +10,6 @@ quick or partial run proves nothing and is stored in the cache instead.
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from bench.figures import Json, Section
 from bench.history import HistoryError, format_history, make_run, read_history, record
-from bench.machine import describe_machine, share_cores
+from bench.machine import describe_machine, forget_settings, share_cores
 from bench.peer import build_kload
 from bench.plan import FULL, QUICK
 from bench.report import format_machine, format_terminal, write_results
@@ -101,12 +100,6 @@ def note_in_history(machine: Json, sections: Sequence[Section]) -> None:
         print(format_history(run, read_history(RESULTS.parent)))
     except HistoryError as error:
         print(f"bench: {error}", file=sys.stderr)
-
-
-def forget_settings() -> None:
-    """Remove settings from the environment: Muster is measured with its defaults."""
-    for name in [name for name in os.environ if name.startswith("MUSTER_")]:
-        del os.environ[name]
 
 
 def measure(stand: Stand, name: str) -> Section:

@@ -16,11 +16,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Bounds of Muster's median, or of its ratio to Kafka's; all given bounds must hold."""
+    """Bounds of Muster's median, or of its ratio to Kafka's or its difference from it; all given
+    bounds must hold."""
 
     min_ratio: float | None = None
     max_ratio: float | None = None
     max_value: float | None = None
+    max_more: float | None = None
 
     def describe(self, unit: str) -> str:
         """Render the bounds, such as `≤ 10 µs`."""
@@ -31,11 +33,15 @@ class Target:
             words.append(f"≤ {self.max_ratio:g} ×")
         if self.max_value is not None:
             words.append(f"≤ {format_value(self.max_value, unit)}")
+        if self.max_more is not None:
+            words.append(f"≤ {format_value(self.max_more, unit)} more")
         return " and ".join(words)
 
-    def is_reached(self, muster: float, ratio: float | None) -> bool:
+    def is_reached(self, muster: float, kafka: float, ratio: float | None) -> bool:
         """Whether the bounds hold. Without a ratio, a bound of the ratio does not."""
         if self.max_value is not None and muster > self.max_value:
+            return False
+        if self.max_more is not None and muster - kafka > self.max_more:
             return False
         if ratio is None:
             return self.min_ratio is None and self.max_ratio is None
@@ -71,9 +77,9 @@ class Row:
     @property
     def is_reached(self) -> bool | None:
         """Whether the target is reached; None without a target."""
-        return (
-            None if self.target is None else self.target.is_reached(self.muster_median, self.ratio)
-        )
+        if self.target is None:
+            return None
+        return self.target.is_reached(self.muster_median, self.kafka_median, self.ratio)
 
     @property
     def is_behind(self) -> bool:
@@ -97,7 +103,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A scenario: its method, its rows, and the reports that they are computed from."""
+    """A scenario: its method, its rows, and the reports that they are computed from.
+
+    `sides` are what the two sides of its rows are, for people.
+    """
 
     name: str
     title: str
@@ -106,6 +115,7 @@ class Section:
     runs: Mapping[str, Sequence[Json]] | None = None
     failure: str | None = None
     seconds: float = 0.0
+    sides: tuple[str, str] = ("Kafka", "Muster")
 
     def to_json(self) -> Json:
         return {

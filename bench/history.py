@@ -3,6 +3,7 @@
     python -m bench.history              the newest run with the newest earlier one like it
     python -m bench.history --list
     python -m bench.history BEFORE [AFTER]   each a commit, or the beginning of a file's name
+    python -m bench.history --upstream ...   the same of the runs in front of a cluster
 
 A file is named by UTC time and commit. It has median, minimum and maximum of both sides of every
 row, and describes the machine without a host name or a path.
@@ -33,6 +34,7 @@ from bench.figures import Json, Section, format_value
 from bench.report import write_atomically
 
 FOLDER = Path(__file__).with_name("results")
+UPSTREAM = Path(__file__).with_name("upstream") / "results"
 SAME = ("cpu", "cores", "cores_used", "memory_gib", "kernel", "file_system")
 """What two descriptions of the same machine have in common. Disk and load vary by the hour."""
 
@@ -251,7 +253,7 @@ def _format_fsync(run: Run) -> str:
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     try:
-        runs = read_history(FOLDER)
+        runs = read_history(UPSTREAM if options.upstream else FOLDER)
         if options.list:
             print(format_list(runs))
             return 0
@@ -278,6 +280,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         prog="bench.history", description="Compares two runs of the benchmark."
     )
     parser.add_argument("--list", action="store_true", help="list the runs, and compare nothing")
+    parser.add_argument("--upstream", action="store_true", help="runs in front of a cluster")
     parser.add_argument("before", nargs="?", help="a commit, or the beginning of a file's name; "
                         "otherwise the newest earlier run on the same machine")  # fmt: skip
     parser.add_argument("after", nargs="?", help="otherwise the newest run")

@@ -33,6 +33,12 @@ def share_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def forget_settings() -> None:
+    """Remove settings from the environment: Muster is measured with its defaults."""
+    for name in [name for name in os.environ if name.startswith("MUSTER_")]:
+        del os.environ[name]
+
+
 def describe_machine() -> Json:
     """CPU, memory, disk, kernel and versions, without a host name or a path."""
     fsync_ms = measure_fsync_ms(Path(tempfile.gettempdir()))

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.figures import Json, Row, Section, format_value
-from bench.pipeline.results_page import include_pipeline
+from bench.pipeline.results_page import include_pages
 from bench.plan import Plan
 from bench.reasons import find_reason
 
-_HEADER = ("", "Kafka", "Muster", "Muster / Kafka", "target", "reached")
+_RATIO_WIDTH = 20
 _INTRODUCTION = """\
 # Muster beside Kafka {kafka}
 
@@ -39,7 +39,7 @@ def write_results(
     }
     write_atomically(results, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     if page is not None:
-        write_atomically(page, include_pipeline(format_page(machine, sections)))
+        write_atomically(page, include_pages(format_page(machine, sections)))
 
 
 def format_page(machine: Json, sections: Sequence[Section]) -> str:
@@ -83,15 +83,15 @@ def format_machine(machine: Json) -> list[str]:
 def format_behind(sections: Sequence[Section]) -> str:
     """All missed targets, and all rows in which Muster is worse than Kafka."""
     lines = [f"- {section.title}: {section.failure}" for section in sections if section.failure]
-    for row in (row for section in sections for row in section.rows):
+    for other, row in ((section.sides[0], row) for section in sections for row in section.rows):
         what = f"- {row.what}: {_format_side(row.muster, row.unit)}"
         if row.is_reached is False:
             assert row.target is not None
             what += f", the target is {row.target.describe(row.unit)}"
-            what += f" (Kafka: {_format_side(row.kafka, row.unit)})"
+            what += f" ({other}: {_format_side(row.kafka, row.unit)})"
         elif row.is_behind:
             reached = ", though the target is reached" if row.is_reached else ""
-            what += f", Kafka {_format_side(row.kafka, row.unit)}{reached}"
+            what += f", {other} {_format_side(row.kafka, row.unit)}{reached}"
         else:
             continue
         reason = find_reason(row.what)
@@ -106,9 +106,16 @@ def format_section(section: Section) -> str:
         return f"{text}\n**{section.failure}**\n"
     counts = ", ".join(f"{side} {len(reports)}" for side, reports in (section.runs or {}).items())
     text += f"\nRuns: {counts}.\n"
-    lines = [_format_line(_HEADER), _format_line(["---"] + ["--:"] * 3 + ["---"] * 2)]
+    lines = [_format_line(make_header(section)), _format_line(["---"] + ["--:"] * 3 + ["---"] * 2)]
     lines += [_format_line(cells) for cells in make_cells(section.rows)]
     return text + "\n" + "\n".join(lines) + "\n"
+
+
+def make_header(section: Section) -> tuple[str, ...]:
+    """The heads of the columns that `make_cells` fills."""
+    one, other = section.sides
+    ratio = f"{other} / {one}"
+    return ("", one, other, ratio if len(ratio) <= _RATIO_WIDTH else "ratio", "target", "reached")
 
 
 def make_cells(rows: Iterable[Row]) -> list[tuple[str, ...]]:
@@ -134,14 +141,18 @@ def make_cells(rows: Iterable[Row]) -> list[tuple[str, ...]]:
 def format_terminal(sections: Sequence[Section]) -> str:
     """The same tables for a terminal, with aligned columns."""
     tables = {section.name: make_cells(section.rows) for section in sections}
-    all_cells = [_HEADER, *(cells for table in tables.values() for cells in table)]
-    widths = [max(len(cells[column]) for cells in all_cells) for column in range(len(_HEADER))]
+    all_cells = [
+        *map(make_header, sections),
+        *(cells for table in tables.values() for cells in table),
+    ]
+    widths = [max(map(len, column)) for column in zip(*all_cells, strict=True)]
     lines = []
     for section in sections:
         lines += ["", section.title]
         if section.failure:
             lines.append(f"  {section.failure}")
-        for cells in (_HEADER, *tables[section.name]) if tables[section.name] else ():
+        header = make_header(section)
+        for cells in (header, *tables[section.name]) if tables[section.name] else ():
             padded = [
                 cell.rjust(width) if 1 <= column <= 3 else cell.ljust(width)
                 for column, (cell, width) in enumerate(zip(cells, widths, strict=True))

@@ -98,9 +98,9 @@ class AdminClient:
     def fetch_offsets(
         self, group_id: str, require_stable: bool, as_of: types_pb2.AsOf | None = None
     ) -> group_pb2.FetchOffsetsResponse:
-        """All committed offsets of a group."""
+        """All committed offsets of a group, and where the partitions end."""
         request = group_pb2.FetchOffsetsRequest(
-            group_id=group_id, require_stable=require_stable, as_of=as_of
+            group_id=group_id, require_stable=require_stable, as_of=as_of, with_end_offsets=True
         )
         response = self._call(self._groups.FetchOffsets, request)
         if response.HasField("error"):

@@ -118,21 +118,26 @@ def _decrypt(key: bytes, password: str) -> bytes:
 
 
 class _AuthorizedChannel:
-    """Its unary calls carry the credentials."""
+    """Its calls with one request carry the credentials."""
 
     def __init__(self, channel: grpc.Channel, metadata: Metadata) -> None:
         self._channel = channel
         self._metadata = metadata
 
     def unary_unary(self, *method: Any, **codecs: Any) -> Any:
-        """A unary call."""
-        start = self._channel.unary_unary(*method, **codecs)
+        """A call with one answer."""
+        return self._authorize(self._channel.unary_unary(*method, **codecs))
 
-        def call(request: Any, **options: Any) -> Any:
-            return start(request, metadata=self._metadata, **options)
-
-        return call
+    def unary_stream(self, *method: Any, **codecs: Any) -> Any:
+        """A call with many answers."""
+        return self._authorize(self._channel.unary_stream(*method, **codecs))
 
     def stream_stream(self, *method: Any, **codecs: Any) -> Any:
         """No command opens a session."""
         return self._channel.stream_stream(*method, **codecs)
+
+    def _authorize(self, start: Any) -> Any:
+        def call(request: Any, **options: Any) -> Any:
+            return start(request, metadata=self._metadata, **options)
+
+        return call

@@ -31,6 +31,9 @@ type options struct {
 	version         int
 	rounds          int
 	grownBy         int
+	count           int
+	kind            string
+	group           string
 	warmUp          time.Duration
 	duration        time.Duration
 	pause           time.Duration
@@ -76,6 +79,18 @@ var subcommands = map[string]subcommand{
 		topic: "kload-grow", partitions: 100, members: 10, grownBy: 900, rounds: 1,
 		warmUp: 2 * time.Second, pause: time.Second,
 	}},
+	"member-commits": {runMemberCommits, "OffsetCommit of members, classic, with their own connections",
+		options{
+			topic: "kload-members", partitions: 1000, members: 1000, groups: 1, threads: 1, inFlight: 1,
+			duration: 4 * time.Second,
+		}},
+	"moves": {runMoves, "members of a group, classic, that is moved meanwhile; see moves.go", options{
+		topic: "kload-moves", partitions: 100, members: 100, pause: 100 * time.Millisecond, group: "kload",
+	}},
+	"asks": {runAsks, "requests of one -kind, as they go through a relay", options{
+		topic: "kload-asks", partitions: 4, conns: 1, threads: 1, inFlight: 1, group: "kload",
+		kind: "metadata", duration: 4 * time.Second,
+	}},
 	"connects": {runConnects, "new connections with one ApiVersions each", options{
 		conns: 16, duration: 4 * time.Second,
 	}},
@@ -104,7 +119,7 @@ func main() {
 func usage() string {
 	lines := []string{"usage: kload SUBCOMMAND -addr HOST:PORT [options], where SUBCOMMAND is one of"}
 	for _, name := range slices.Sorted(maps.Keys(subcommands)) {
-		lines = append(lines, fmt.Sprintf("  %-11s %s", name, subcommands[name].says))
+		lines = append(lines, fmt.Sprintf("  %-14s %s", name, subcommands[name].says))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -152,6 +167,13 @@ func parse(name string, o options, arguments []string) options {
 	seconds(flags, &o.warmUp, "warm-up", "seconds of the same before it is measured",
 		o.duration > 0 || o.pause > 0)
 	seconds(flags, &o.pause, "pause", "seconds between two changes", o.pause > 0)
+	if o.group != "" {
+		flags.StringVar(&o.group, "group", o.group, "id of the group")
+	}
+	if o.kind != "" {
+		flags.StringVar(&o.kind, "kind", o.kind, "what is asked: "+kindNames())
+		flags.IntVar(&o.count, "count", o.count, "requests of a connection, instead of seconds")
+	}
 	if name == "memory" {
 		flags.BoolVar(&o.hold, "hold", false, "keep the members until standard input ends")
 	}

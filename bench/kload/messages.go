@@ -290,10 +290,17 @@ func decodeDescribe(payload []byte) (description, error) {
 // encodeCommit builds an OffsetCommit of a group without members (v9 by name, v10 by topic id)
 // and returns the positions of the offsets in the frame.
 func encodeCommit(group string, t topic, version int16, partitions []int32) ([]byte, []int) {
+	return encodeCommitAs(group, "", noGeneration, t, version, partitions)
+}
+
+// encodeCommitAs builds the same of a member.
+func encodeCommitAs(
+	group, member string, generation int32, t topic, version int16, partitions []int32,
+) ([]byte, []int) {
 	w := newRequest(apiOffsetCommit, version)
 	w.string(group)
-	w.int32(-1)
-	w.string("")
+	w.int32(generation)
+	w.string(member)
 	w.null()
 	w.length(1)
 	if version >= 10 {

@@ -172,16 +172,32 @@ def compute_description(group: admin_pb2.Group) -> Listing:
 
 
 def compute_offsets(group_id: str, response: group_pb2.FetchOffsetsResponse) -> Listing:
-    """Offsets by topic and partition; an error takes the place of an offset that is not known."""
+    """Offsets and lag by topic and partition.
+
+    An error takes the place of an offset that is not known. The lag is not known without both the
+    committed offset and the end.
+    """
     from cli.log.offsets_command import render_text
 
-    columns = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LEADER-EPOCH", "METADATA", "ERROR"]
+    columns = [
+        "GROUP",
+        "TOPIC",
+        "PARTITION",
+        "CURRENT-OFFSET",
+        "LOG-END-OFFSET",
+        "LAG",
+        "LEADER-EPOCH",
+        "METADATA",
+        "ERROR",
+    ]
     rows = [
         [
             group_id,
             topic.topic_name,
             row.partition,
             row.offset if row.HasField("offset") else None,
+            row.end_offset if row.HasField("end_offset") else None,
+            compute_lag(row),
             row.leader_epoch if row.HasField("leader_epoch") else None,
             render_text(row.metadata),
             row.error.reason,
@@ -189,10 +205,26 @@ def compute_offsets(group_id: str, response: group_pb2.FetchOffsetsResponse) -> 
         for topic in sorted(response.topics, key=lambda topic: topic.topic_name)
         for row in sorted(topic.partitions, key=lambda row: row.partition)
     ]
-    fields = ("topic", "partition", "offset", "leader_epoch", "metadata", "error")
+    fields = (
+        "topic",
+        "partition",
+        "offset",
+        "end_offset",
+        "lag",
+        "leader_epoch",
+        "metadata",
+        "error",
+    )
     items = [dict(zip(fields, row[1:], strict=True)) for row in rows]
     content = {"group_id": group_id, "offsets": items}
     return Listing("group.offsets", columns, rows, content, "offsets")
+
+
+def compute_lag(row: types_pb2.CommittedOffset) -> int | None:
+    """How many records are left to read; never negative, though the end may be an older one."""
+    if not row.HasField("offset") or not row.HasField("end_offset"):
+        return None
+    return max(row.end_offset - row.offset, 0)
 
 
 def _add_position(

@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from cli.serve.doors.http_tls import Handshakes, make_front
 from gateway.connection.listener import ACCEPTED, share
+from gateway.tls.tls_front import Handshakes, make_front
 from security.tls.server_contexts import TlsContexts
 
 MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]

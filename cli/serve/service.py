@@ -139,12 +139,13 @@ class Service:
         )
         self._garbage.hold()
         try:
-            await self._runtime.start()
+            await self._runtime.start(await self._plane.read_topics())
         except FormatTooNew as error:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except StoreError as error:
             raise CommandError(str(error)) from error
-        await self._listen(self._runtime, await self._plane.start(self._runtime, self._store))
+        tls = self._doors.listeners[0].tls
+        await self._listen(self._runtime, await self._plane.start(self._runtime, self._store, tls))
         self._lag.start()
         self._free_memory.start()
         self.folder.write_endpoints(
@@ -265,6 +266,7 @@ class Service:
             tls=self._doors.grpc.tls,
             authenticate=self._doors.grpc.authenticate,
             upstream=served.upstream,
+            end_offsets=served.end_offsets,
         )
         self._http = HttpServer(
             self.is_ready,

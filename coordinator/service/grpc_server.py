@@ -24,6 +24,7 @@ from coordinator.service.admin.upstream_administration import UpstreamAdministra
 from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
 from coordinator.service.calls.access import Access
+from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
 from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import Throttle
@@ -110,11 +111,12 @@ class GrpcServer:
         tls: ServerTls | None = None,
         authenticate: Authenticate | None = None,
         upstream: UpstreamAdministration | None = None,
+        end_offsets: EndOffsets | None = None,
     ) -> None:
         """``sessions_per_ip``: gRPC tells nobody of connections, so sessions are counted.
 
         Without ``authenticate`` all clients are ``User:ANONYMOUS``. ``upstream`` is ``None`` unless
-        the server stands in front of a cluster.
+        the server stands in front of a cluster. Without ``end_offsets`` none are known.
         """
         self._coordinator = coordinator
         self._tls = tls
@@ -136,6 +138,7 @@ class GrpcServer:
             throttle,
             history,
             rights=make_member_rights(coordinator, authorizer),
+            end_offsets=end_offsets,
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # set at import
         self._server = grpc.aio.server(options=compute_server_options(settings))

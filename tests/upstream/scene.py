@@ -160,7 +160,7 @@ class Scene:
     def wait_for(
         self,
         condition: Callable[[], object],
-        what: str,
+        what: str | Callable[[], str],
         members: Sequence[Member] | None = None,
         within_s: float = WITHIN_S,
     ) -> float:
@@ -168,7 +168,8 @@ class Scene:
         chosen = self.running if members is None else members
 
         def describe() -> str:
-            return "\n".join([what, *(describe_member(member) for member in chosen)])
+            said = what() if callable(what) else what
+            return "\n".join([said, *(describe_member(member) for member in chosen)])
 
         def is_hopeless() -> bool:
             return any((member.program.exit_code or 0) > 0 for member in chosen)
@@ -263,7 +264,10 @@ class Scene:
         self.traffic.stop()
         assert not self.traffic.failures
         produced = self.traffic.produced
-        self.wait_for(lambda: not self.ledger.find_unread(produced), "all is read")
+        self.wait_for(
+            lambda: not self.ledger.find_unread(produced),
+            lambda: f"all is read, but {self.ledger.find_unread(produced)}",
+        )
         for member in self.running:
             member.close()
         committed = self.fetch_committed()

@@ -57,7 +57,7 @@ def test_one_comes_after_the_takeover(tmp_path: Path, release: object, client: s
         try:
             wait_until_answered(
                 lambda: "\n".join([*map(str, stranger.events), *stranger.program.log]),
-                lambda said: "nconsistent" in str(said),
+                lambda said: "inconsistent" in str(said).lower(),
                 "the stranger is refused",
             )
             scene.wait_until_read(now_ms(), members)

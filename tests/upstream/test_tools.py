@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -68,6 +69,19 @@ def test_muster_shows_offsets_lag_and_the_members(scene: Scene) -> None:
         produced = scene.traffic.produced[f"{TOPIC}-{number}"]
         assert (committed, end, lag) == (str(produced), produced, 0)
     assert len({consumer for *_, consumer in rows.values()}) == len(scene.members)
+
+
+def test_muster_s_own_command_shows_the_same(scene: Scene) -> None:
+    done = scene.run_muster("group", "offsets", GROUP, "-o", "json")
+    assert done.returncode == 0, done
+    shown = {
+        row["partition"]: (row["offset"], row["end_offset"], row["lag"])
+        for row in json.loads(done.stdout)["offsets"]
+    }
+    assert shown == {
+        number: (scene.traffic.produced[f"{TOPIC}-{number}"],) * 2 + (0,)
+        for number in range(scene.partitions)
+    }
 
 
 def test_each_group_is_listed_once(scene: Scene) -> None:

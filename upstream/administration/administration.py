@@ -30,7 +30,7 @@ from model.responses.groups import ListGroupsResponse
 from upstream.administration.groups_there import GroupsThere, GroupThere
 from upstream.administration.release_table import compute_release
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
-from upstream.fronted.hooks import SentinelIdentity
+from upstream.hooks import SentinelIdentity
 from upstream.takeover.machine.group_view import compute_strangers
 from upstream.takeover.takeover_reports import TakeoverReport
 

@@ -49,7 +49,7 @@ from model.responses.response import Response
 from model.topics import Topic, TopicImage
 from upstream.fronted.group_deletions import GroupDeletions
 from upstream.fronted.group_lists import describe_groups, is_here, list_groups
-from upstream.fronted.hooks import Takeovers
+from upstream.hooks import Takeovers
 from upstream.offsets.offsets import Offsets
 
 MemberCommand: TypeAlias = (

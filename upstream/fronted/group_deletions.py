@@ -19,7 +19,7 @@ from model.errors import (
 from model.ids import GroupId
 from model.responses.response import Done, Response
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
-from upstream.fronted.hooks import Takeovers
+from upstream.hooks import Takeovers
 from upstream.offsets.offset_requests import make_group_deletion, read_group_deletion
 from upstream.offsets.offsets import Offsets
 from upstream.offsets.tasks import AnsweringTasks

@@ -35,7 +35,7 @@ from model.ids import GroupId
 from model.responses.offsets import OffsetCommitResponse
 from model.responses.response import Response
 from upstream.cluster.cluster import Cluster
-from upstream.fronted.hooks import Takeovers
+from upstream.hooks import Takeovers
 from upstream.offsets.commit_queue import (
     Batch,
     CommitQueue,

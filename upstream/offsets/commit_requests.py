@@ -12,7 +12,7 @@ from model.commands.transactions import TxnOffsetCommit
 from model.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, ErrorCode
 from model.ids import GroupId
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
-from upstream.fronted.hooks import SentinelIdentity, Takeovers
+from upstream.hooks import SentinelIdentity, Takeovers
 from upstream.offsets.offset_requests import (
     Row,
     Spot,

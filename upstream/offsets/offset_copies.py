@@ -13,7 +13,7 @@ from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import OffsetRow, make_offset_columns
 from model.responses.offsets import OffsetCommitResponse, OffsetFetchResponse
 from upstream.cluster.cluster import Cluster
-from upstream.fronted.hooks import Takeovers
+from upstream.hooks import Takeovers
 from upstream.offsets.commit_requests import CommitRequests
 from upstream.offsets.offset_fetches import ask_offsets
 from upstream.offsets.offset_requests import Row

@@ -12,7 +12,7 @@ from gateway.codec.client_frames import ClientRequest
 from model.commands.transactions import TxnOffsetCommit
 from model.errors import ErrorCode
 from model.ids import GroupId, TopicName
-from upstream.fronted.hooks import SentinelIdentity
+from upstream.hooks import SentinelIdentity
 
 OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9

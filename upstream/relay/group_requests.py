@@ -23,12 +23,13 @@ from upstream.relay.frames.group_frames import (
 )
 from upstream.relay.frames.rights_probes import SHOWS_RIGHTS, make_rights_probe, read_probe
 from upstream.relay.groups.seen_members import SeenMember
-from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED
+from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces
 from upstream.relay.relaying import Relaying
 
 _HERE: Final = (Place.TAKING, Place.MUSTER)
+_WITHOUT_REJOIN: Final = (OFFSET_COMMIT, HEARTBEAT, SYNC_GROUP)
 _COMMIT_OF_KAFKAJS: Final = 5
-"""The version of OffsetCommit that it has, and no other client with which it matters."""
+"""The version of OffsetCommit that it has, and hardly any other client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,17 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
         return _look_at_consumer_protocol(request, exchange, relaying)
     group_ids = request.group_ids
     here = tuple(name for name in group_ids if relaying.places.find_place(name) in _HERE)
+    if here and _is_served_there(request, relaying.places):
+        return Passed(exchange, request.frame)
     if len(here) == len(group_ids) and here:
-        return Answered(exchange, make_answer(request, lambda _: _compute_refusal(request)))
+        return Answered(exchange, make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR))
     if here:
         exchange.request, exchange.refused = replace(request, frame=b""), here
         return Passed(exchange, keep_groups(request, set(group_ids) - set(here)))
+    if head.key in _WITHOUT_REJOIN and _was_here(request, relaying.places):
+        # UNKNOWN_MEMBER_ID would make a cooperative member lose its partitions, and forget the id
+        # that the cluster gives it meanwhile, for which the others then wait a session timeout.
+        return Answered(exchange, make_answer(request, lambda _: ErrorCode.REBALANCE_IN_PROGRESS))
     if head.key == JOIN_GROUP and relaying.places.may_take(request.body.group_id, JOINED):
         return _ask_for_rights(request, exchange, JOINED)
     if head.key in (JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP):
@@ -69,16 +76,22 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
     return Passed(exchange, request.frame)
 
 
-def _compute_refusal(request: GroupFrame) -> ErrorCode:
-    """What a member is told whose group is Muster's, or on its way.
+def _is_served_there(request: GroupFrame, places: RelayPlaces) -> bool:
+    """Whether it is a commit with which a member may go on until its next heartbeat.
 
-    kafkajs repeats a commit at the same broker after NOT_COORDINATOR, for ten seconds in which it
-    does nothing else. Of a rebalance it finds its coordinator again at once.
+    A refused commit brings other clients here at once. kafkajs repeats it at the same broker, for
+    ten seconds in which it does nothing else; and the cluster still has the member.
     """
-    head = request.head
-    if head.key == OFFSET_COMMIT and head.version == _COMMIT_OF_KAFKAJS:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NOT_COORDINATOR
+    head, body = request.head, request.body
+    if head.key != OFFSET_COMMIT or head.version != _COMMIT_OF_KAFKAJS:
+        return False
+    return places.awaits_member(body.group_id, body.member_id)
+
+
+def _was_here(request: GroupFrame, places: RelayPlaces) -> bool:
+    """Whether the member goes back to the cluster, which does not know its id."""
+    body = request.body
+    return bool(body.member_id) and places.knew_member(body.group_id, body.member_id)
 
 
 def _look_at_consumer_protocol(
@@ -141,10 +154,10 @@ def _look_at_member(
     if key != JOIN_GROUP:
         return passed
     places = relaying.places
-    if body.member_id and places.knew_member(body.group_id, body.member_id):
-        # A member of Muster's, whose id the cluster does not know. No refusal would do: after
-        # UNKNOWN_MEMBER_ID some clients pause for seconds, and after MEMBER_ID_REQUIRED without an
-        # id kafkajs ends. So the cluster is asked for an id, which all take.
+    if _was_here(request, places):
+        # No refusal would do: after UNKNOWN_MEMBER_ID some clients pause for seconds, and after
+        # MEMBER_ID_REQUIRED without an id kafkajs ends. So the cluster is asked for an id, which
+        # all take.
         exchange.member_id = ""
         return Passed(exchange, join_as_new_member(request))
     places.note_joined(body.group_id, body.member_id)

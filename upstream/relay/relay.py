@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 from typing import Final, cast
 
+from gateway.tls.tls_front import Handshakes, TlsFront
 from upstream.relay.relay_connection import RelayConnection
 from upstream.relay.relaying import Relaying
 
 _BACKLOG: Final = 1_024
-_HANDSHAKE_TIMEOUT_S: Final = 15.0
 
 
 class Relay:
@@ -22,18 +22,28 @@ class Relay:
         self._relaying = relaying
         self._node_id = node_id
         self._server: asyncio.Server | None = None
+        settings = relaying.settings
+        self._handshakes = (
+            None
+            if settings.tls is None
+            else Handshakes(
+                settings.tls, settings.handshakes_max, settings.handshake_timeout_ms / 1_000
+            )
+        )
 
     async def start(self) -> None:
         """Listen. Raises ``OSError``."""
         settings = self._relaying.settings
         self._server = await asyncio.get_running_loop().create_server(
-            self._make,
+            self._make if self._handshakes is None else self._make_front,
             settings.bind_host,
             self.port,
-            ssl=settings.tls,
             backlog=_BACKLOG,
-            ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S if settings.tls is not None else None,
         )
+
+    def _make_front(self) -> asyncio.BaseProtocol:
+        assert self._handshakes is not None
+        return TlsFront(self._make, self._handshakes)
 
     def _make(self) -> asyncio.Protocol:
         counts = self._relaying.counts
@@ -67,6 +77,8 @@ class Relay:
         """Stop listening, and close all connections."""
         if self._server is not None:
             self._server.close()
+        if self._handshakes is not None:
+            self._handshakes.abort()
         self.close_connections(reason)
         self._relaying.statistics.relay_connections_now.pop(self._node_id, None)
         if self._server is not None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.rewriting.api_versions import OWN_OFFERS
 from gateway.rewriting.naming import OwnNode
+from security.tls.server_contexts import TlsContexts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaySettings:
     """``added`` are the versions of the APIs of the consumer protocol that relays offer."""
 
+    # More than 15 attributes: one attribute is one setting.
+
     own: OwnNode
     """Muster's node; relays are advertised with its host."""
     ports: range
     bind_host: str = "0.0.0.0"
-    tls: ssl.SSLContext | None = None
+    tls: TlsContexts | None = None
+    """The keys of Muster's own listener, if clients encrypt; replaced with those."""
     added: Mapping[int, range] = field(default_factory=lambda: OWN_OFFERS)
     connections_max: int = 10_000
     """Of each relay."""
@@ -35,6 +38,9 @@ class RelaySettings:
     held_always_bytes: int = 16 * 1024
     """A frame of no more is looked at in any case: those who hold all that may be held with large
     ones must not end everybody else's heartbeats."""
+    handshakes_max: int = 1_000
+    """Of each relay: TLS handshakes that are not finished; more of them end the oldest."""
+    handshake_timeout_ms: int = 10_000
     connect_timeout_ms: int = 30_000
     idle_ms: int = 600_000
     stalled_ms: int = 60_000

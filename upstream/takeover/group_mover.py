@@ -13,20 +13,19 @@ from model.caller import INTERNAL
 from model.commands.places import (
     GiveGroupUp,
     NotePlace,
-    ReturnGroup,
 )
 from model.errors import GroupError
-from model.ids import GroupId, MemberId
+from model.ids import GroupId
 from model.places import GroupPlace, Place
 from upstream.cluster.cluster import ClusterUnreachable
 from upstream.sentinel.sentinel_seat import Seat
 from upstream.sentinel.sentinel_sign import encode_signed_assignment
 from upstream.takeover.adoptions import make_adoption
 from upstream.takeover.asking.cluster_group import ClusterGroup
+from upstream.takeover.departures import Departures
 from upstream.takeover.group_topics import (
     compute_partitions,
     compute_topics,
-    describe_here,
     find_topics_here,
 )
 from upstream.takeover.machine import takeover_actions as actions
@@ -56,19 +55,13 @@ log = structlog.get_logger("muster.upstream")
 
 _SETTLED: Final = frozenset({Step.UPSTREAM, Step.HERE})
 _WITHOUT_TURN: Final = _SETTLED | {Step.WAITING}
-_SETTLED_STATES: Final = ("CompletingRebalance", "Stable")
 _NO_PLACE: Final = GroupPlace(Place.UPSTREAM, 0)
 _PAUSE_S: Final = 1.0
 _PAUSE_MAX_S: Final = 60.0
-_TELL_AGAIN_MS: Final = 1_000
-_JOIN_WAIT_MS: Final = 10_000
-"""How long a member that is on its way to the cluster is expected to be seen there."""
 
 
 class GroupMover:
     """Moves one group. ``seat`` is the sentinel's, ``None`` while nothing may be sent under it."""
-
-    # More than 15 attributes: the state of a move's shell, each part of which an action changes.
 
     def __init__(
         self, group_id: GroupId, moving: Moving, on_settled: Callable[[GroupMover], None]
@@ -87,10 +80,7 @@ class GroupMover:
         self.seat_changed = asyncio.Event()
         self.settled = asyncio.Event()
         self.partitions: tuple[tuple[str, int], ...] = ()
-        self.leaving: frozenset[MemberId] = frozenset()
-        self._gone: set[MemberId] = set()
-        self._gone_ms = 0
-        self._told_ms = 0
+        self.departures = Departures(group_id, moving, self._cluster_group)
 
     # ------------------------------------------------------------------------------- the outside
 
@@ -116,12 +106,6 @@ class GroupMover:
         """A member was heard here; only the first time matters, and a higher generation."""
         if self.move.hear(member_id, generation) is not self.move:
             self._put(Heard(member_id, generation))
-
-    def note_gone(self, member_id: str) -> None:
-        """A member of a group that returns is on its way to the cluster, where it joins."""
-        if self.move.place is Place.RETURNING and member_id in self.leaving:
-            self._gone.add(MemberId(member_id))
-            self._gone_ms = self._moving.clock_ms()
 
     # ------------------------------------------------------------------------------- the machine
 
@@ -218,7 +202,7 @@ class GroupMover:
             case actions.GetUp():
                 self.get_up()
             case actions.CountMembers():
-                return await self._count()
+                return StillHere(await self.departures.count())
             case actions.NotePlace() | actions.Adopt() | actions.BeginReturn() | actions.GiveUp():
                 return await self._write(action)
             case _:
@@ -340,47 +324,6 @@ class GroupMover:
                     # After a restart it must not join again to learn its generation.
                     place, generation = self.move.place, self.seat.generation
                     await coordinator.call(NotePlace(INTERNAL, group_id, place, generation))
-                self.leaving = frozenset()
-                self._gone.clear()
-                await self._send_members_away()
+                await self.departures.begin()
             case actions.GiveUp():
                 await coordinator.call(GiveGroupUp(INTERNAL, group_id))
-
-    async def _send_members_away(self) -> None:
-        coordinator, group_id = self._moving.coordinator, self._group_id
-        self._told_ms = self._moving.clock_ms()
-        await coordinator.call(ReturnGroup(INTERNAL, group_id))
-        group = await describe_here(coordinator, group_id)
-        members = () if group is None else group.members
-        self.leaving |= {member.member_id for member in members}
-
-    async def _count(self) -> StillHere:
-        try:
-            return StillHere(await self._count_members())
-        except GroupError as error:
-            log.debug("members_not_counted", group=self._group_id, cause=error.message)
-            return StillHere(1)
-
-    async def _count_members(self) -> int:
-        """Members that are still to come to the cluster; those on their way there must be seen."""
-        coordinator = self._moving.coordinator
-        here = [
-            member_id
-            for member_id in self.leaving
-            if member_id not in self._gone and coordinator.holds_member(self._group_id, member_id)
-        ]
-        if here and self._moving.clock_ms() - self._told_ms >= _TELL_AGAIN_MS:
-            # A join phase that had begun may have ended here, with those who waited in it.
-            group = await describe_here(coordinator, self._group_id)
-            if group is not None and group.state in _SETTLED_STATES:
-                await self._send_members_away()
-            self._told_ms = self._moving.clock_ms()
-        if here or not self._gone:
-            return len(here)
-        if self._moving.clock_ms() - self._gone_ms >= _JOIN_WAIT_MS:
-            return 0
-        try:
-            view = await self._cluster_group.describe()
-        except ClusterUnreachable:
-            return len(self._gone)
-        return max(len(self._gone) - len(view.others), 0)

@@ -19,7 +19,7 @@ from model.ids import GroupId, InstanceId, MemberId
 from model.places import Place
 from model.responses.places import PlacesResponse
 from upstream.cluster.cluster import Cluster
-from upstream.fronted.hooks import SentinelIdentity
+from upstream.hooks import SentinelIdentity
 from upstream.relay.relay_places import JOINED
 from upstream.sentinel.sentinel_sign import INSTANCE_ID, SentinelSign
 from upstream.sentinel.upkeep import SentinelUpkeep
@@ -155,8 +155,8 @@ class Takeovers:
             self._movers.pop(move.group_id, None)
             # What came while the last events were handled.
             self._on_the_way.turn_away(move.group_id)
-            if mover.leaving:
-                self._remember_members(move.group_id, mover.leaving)
+            if mover.departures.members:
+                self._remember_members(move.group_id, mover.departures.members)
             ending = asyncio.get_running_loop().create_task(mover.stop())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -214,16 +214,28 @@ class Takeovers:
         """
         mover = self._movers.get(group_id)
         if mover is not None:
-            mover.note_gone(member_id)
-            return member_id in mover.leaving
+            mover.departures.note_gone(member_id)
+            return member_id in mover.departures.members
         until_ms, members = self._returned.get(group_id, (0, frozenset()))
         return member_id in members and self._clock_ms() < until_ms
+
+    def awaits_member(self, group_id: str, member_id: str) -> bool:
+        """Whether a group is gathered, and this member has not been heard here.
+
+        None is removed from the cluster's group before it has, unless it is long silent.
+        """
+        mover = self._movers.get(group_id)
+        return (
+            mover is not None
+            and mover.move.step is Step.GATHERING
+            and member_id not in ("", *mover.move.heard)
+        )
 
     def note_joined(self, group_id: str, member_id_before: str) -> None:
         """A member joins in the cluster."""
         mover = self._movers.get(group_id)
         if mover is not None:
-            mover.note_gone(member_id_before)
+            mover.departures.note_gone(member_id_before)
 
     def note_join_elsewhere(self, group_id: GroupId, member_id: MemberId) -> None:
         """A member of a group that is returning asked to join here: it was sent to the cluster."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import structlog
 
 from model.ids import TopicName
-from model.topics import TopicImage
+from model.topics import Topic, TopicImage
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.topics.read_topics import (
     TOPICS_PER_REQUEST,
@@ -31,6 +31,33 @@ SLICE: Final = 50
 """Topics that are looked at in one iteration, each of which may have thousands of partitions."""
 
 Publish: TypeAlias = Callable[[TopicChanges], Awaitable[None]]
+
+
+class Seen(NamedTuple):
+    """The topics that there are, and those that were asked for and are not there."""
+
+    found: dict[TopicName, Topic]
+    missing: frozenset[TopicName]
+
+
+async def read_all_topics(cluster: Cluster) -> tuple[Topic, ...]:
+    """All topics that exist. Raises ``ClusterUnreachable``."""
+    return tuple((await _ask(cluster, None)).found.values())
+
+
+async def _ask(cluster: Cluster, names: list[TopicName] | None) -> Seen:
+    """Topics by name, or all; raises ``ClusterUnreachable``."""
+    response = await cluster.ask(make_metadata_request(names))
+    if not response.brokers:
+        # It has just started, and has not heard of any topic yet.
+        raise ClusterUnreachable("a broker does not know the cluster's brokers yet")
+    racks = {node_id: broker.rack for node_id, broker in cluster.brokers.items()}
+    found: dict[TopicName, Topic] = {}
+    for count, topic in enumerate(compute_topics(response, racks), 1):
+        found[topic.name] = topic
+        if count % SLICE == 0:
+            await asyncio.sleep(0)
+    return Seen(found, frozenset() if names is None else compute_missing(response))
 
 
 class ClusterTopics:
@@ -98,22 +125,11 @@ class ClusterTopics:
 
     async def _read(self, names: list[TopicName] | None) -> set[TopicName]:
         """Read and publish; the topics that there are. Raises ``ClusterUnreachable``."""
-        response = await self._cluster.ask(make_metadata_request(names))
-        if not response.brokers:
-            # It has just started, and has not heard of any topic yet.
-            raise ClusterUnreachable("a broker does not know the cluster's brokers yet")
-        found = {}
-        for count, topic in enumerate(compute_topics(response, self._find_racks()), 1):
-            found[topic.name] = topic
-            if count % SLICE == 0:
-                await asyncio.sleep(0)
-        missing = () if names is None else compute_missing(response)
-        await self._publish_changes(compute_changes(self._image(), found.values(), missing))
-        return set(found)
+        seen = await _ask(self._cluster, names)
+        changes = compute_changes(self._image(), seen.found.values(), seen.missing)
+        await self._publish_changes(changes)
+        return set(seen.found)
 
     async def _publish_changes(self, changes: TopicChanges) -> None:
         if changes.changed or changes.gone:
             await self._publish(changes)
-
-    def _find_racks(self) -> dict[int, str | None]:
-        return {node_id: broker.rack for node_id, broker in self._cluster.brokers.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -23,6 +24,8 @@ from model.caller import INTERNAL
 from model.commands.topics import ReplaceTopics
 from model.errors import GroupError
 from model.ids import TopicName
+from model.topics import Topic
+from security.tls.server_contexts import TlsContexts
 from storage.log_store import LogStore
 from upstream.administration.administration import Administration, AdministrationSettings
 from upstream.cluster.cluster import ClusterUnreachable
@@ -46,7 +49,8 @@ from upstream.takeover.machine.move import MoveRules
 from upstream.takeover.offset_moves import StoredOffsets
 from upstream.takeover.takeovers import Takeovers, compute_monotonic_ms
 from upstream.topics.cluster_catalogue import ClusterCatalogue
-from upstream.topics.cluster_topics import ClusterTopics
+from upstream.topics.cluster_end_offsets import ClusterEndOffsets
+from upstream.topics.cluster_topics import ClusterTopics, read_all_topics
 from upstream.topics.read_topics import TopicChanges
 
 log = structlog.get_logger("muster.serve")
@@ -67,6 +71,7 @@ class _Moves:
 
     runtime: Runtime
     topics: ClusterTopics
+    end_offsets: ClusterEndOffsets
     relays: Relays
     takeovers: Takeovers
     offsets: Offsets
@@ -136,8 +141,15 @@ class ClusterDataPlane:
                 "that are taken over stay classic",
             )
 
-    async def start(self, runtime: Runtime, store: LogStore) -> Served:
-        moves = self._moves = self._make_moves(runtime, store)
+    async def read_topics(self) -> Sequence[Topic]:
+        """All topics of the cluster: without them each group would lose its partitions at first."""
+        try:
+            return await read_all_topics(self.cluster)
+        except ClusterUnreachable as error:
+            raise CommandError(f"the cluster's topics could not be read: {error}") from None
+
+    async def start(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> Served:
+        moves = self._moves = self._make_moves(runtime, store, tls)
         try:
             await moves.topics.start()
         except ClusterUnreachable as error:
@@ -158,16 +170,17 @@ class ClusterDataPlane:
             ClusterCatalogue(lambda: runtime.image),
             kafka,
             grpc,
+            moves.end_offsets,
             self._make_front(moves),
             self._make_administration(moves),
         )
 
-    def _make_moves(self, runtime: Runtime, store: LogStore) -> _Moves:
+    def _make_moves(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> _Moves:
         late = LateRelays()
         takeovers = self._make_takeovers(runtime, store, late)
         offsets = self._make_offsets(runtime, takeovers)
         relays = late.relays = Relays(
-            self.cluster, takeovers, self._compute_relay_settings(), self._statistics
+            self.cluster, takeovers, self._compute_relay_settings(tls), self._statistics
         )
         return _Moves(
             runtime,
@@ -178,6 +191,7 @@ class ClusterDataPlane:
                 find_subscribed=lambda: _find_subscribed(runtime),
                 interval_ms=self.settings.metadata_interval_ms,
             ),
+            ClusterEndOffsets(self.cluster, timeout_ms=self.settings.cluster.request_timeout_ms),
             relays,
             takeovers,
             offsets,
@@ -228,12 +242,13 @@ class ClusterDataPlane:
             statistics=self._statistics,
         )
 
-    def _compute_relay_settings(self) -> RelaySettings:
+    def _compute_relay_settings(self, tls: TlsContexts | None) -> RelaySettings:
         settings, own = self.settings, self.settings.own
         return RelaySettings(
             own=OwnNode(NODE_ID_BASE + self._node_id, own.host, own.port),
             ports=settings.ports,
             bind_host=settings.listener.host,
+            tls=tls,
             added=OWN_OFFERS if self.cluster.offers_consumer_protocol else {},
             connections_max=self._connections_max,
         )
@@ -291,6 +306,7 @@ class ClusterDataPlane:
             return
         await moves.relays.stop()
         await moves.topics.stop()
+        await moves.end_offsets.stop()
         await moves.deletions.stop()
         await moves.takeovers.stop()
         await moves.offsets.stop()

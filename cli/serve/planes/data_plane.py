@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,8 +11,11 @@ from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
+from coordinator.service.calls.end_offsets import EndOffsets
 from gateway.fronting.front import Front
 from gateway.topics.topic_catalogue import TopicCatalogue
+from model.topics import Topic
+from security.tls.server_contexts import TlsContexts
 from storage.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ class Served:
     topics: TopicCatalogue
     kafka: Coordinator
     grpc: Coordinator
+    end_offsets: EndOffsets
     front: Front | None = None
     upstream: UpstreamAdministration | None = None
 
@@ -53,8 +58,14 @@ class DataPlane(Protocol):
         ``open_files`` is how many it may have.
         """
 
-    async def start(self, runtime: Runtime, store: LogStore) -> Served:
-        """Make the topics known to the runtime, which has started. Raises ``CommandError``."""
+    async def read_topics(self) -> Sequence[Topic]:
+        """The topics that the log's groups are loaded with, if the log itself has none."""
+
+    async def start(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> Served:
+        """Make the topics known to the runtime, which has started. Raises ``CommandError``.
+
+        ``tls`` has the keys of the first Kafka listener, if its clients encrypt.
+        """
 
     def compute_figures(self) -> UpstreamFigures | None:
         """The figures of a cluster behind, for the metrics; ``None`` if there is none."""

@@ -19,9 +19,12 @@ from coordinator.runtime.audit import Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
 from coordinator.runtime.runtime import Runtime
+from gateway.topics.local_end_offsets import LocalEndOffsets
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
 from model.errors import GroupError
+from model.topics import Topic
+from security.tls.server_contexts import TlsContexts
 from storage.log_store import LogStore, StoreError
 
 log = structlog.get_logger("muster.serve")
@@ -60,11 +63,14 @@ class LocalDataPlane:
     async def open(self, open_files: int) -> None:
         self._settings = replace(self._settings, gateway_topics_open_files=open_files)
 
-    async def start(self, runtime: Runtime, store: LogStore) -> Served:
+    async def read_topics(self) -> Sequence[Topic]:
+        return ()
+
+    async def start(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> Served:
         """Start the topics, then create or grow those that were given."""
         self._topics = await self._start_topics(runtime, store)
         await self._change_topics(runtime)
-        return Served(self._topics, runtime, runtime)
+        return Served(self._topics, runtime, runtime, LocalEndOffsets(self._topics))
 
     def compute_figures(self) -> None:
         """There is no cluster behind."""

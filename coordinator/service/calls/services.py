@@ -8,6 +8,7 @@ from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
 from coordinator.runtime.members.member_rights import MemberRights
 from coordinator.service.calls.access import Access
+from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.throttle import Throttle
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.streams.backlog import Backlog
@@ -22,7 +23,7 @@ class Services:
     """The coordinator, and the settings and shared state of the gRPC listener.
 
     ``ping_interval_ms``: silence after which a session is sent a Ping. ``history`` is ``None``
-    if the log is not on disk, ``rights`` without access control.
+    if the log is not on disk, ``rights`` without access control, ``end_offsets`` without records.
     """
 
     coordinator: Coordinator
@@ -37,6 +38,7 @@ class Services:
     throttle: Throttle
     history: HistoryReads | None = None
     rights: MemberRights | None = None
+    end_offsets: EndOffsets | None = None
 
     @property
     def touch_interval_s(self) -> float:

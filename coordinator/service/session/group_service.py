@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryError
+from coordinator.service.calls.end_offsets import add_end_offsets
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.member_commits import CommitAnswer, submit_commit
@@ -187,12 +188,15 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             if isinstance(response, GroupError):
                 raise response
             assert isinstance(response, OffsetFetchResponse)
-            topics = refused + [
+            encoded = [
                 topic
                 if isinstance(topic, types_pb2.CommittedTopic)
                 else await run_steps(encode_fetched(topic))
                 for topic in self._select_shown(command, response)
             ]
+            if request.with_end_offsets and as_of is None:
+                await add_end_offsets(self._services.end_offsets, _select_seen(encoded))
+            topics = refused + encoded
         return group_pb2.FetchOffsetsResponse(topics=topics, position=position)
 
     def _select_shown(
@@ -239,6 +243,16 @@ def _count(
     topics: Sequence[types_pb2.TopicOffsets] | Sequence[types_pb2.TopicFailures],
 ) -> int:
     return sum(len(topic.partitions) for topic in topics)
+
+
+def _select_seen(topics: Iterable[types_pb2.CommittedTopic]) -> list[types_pb2.CommittedTopic]:
+    """The topics that were not refused, of which the caller may know the ends."""
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return [
+        topic
+        for topic in topics
+        if not topic.partitions or topic.partitions[0].error.error_code != refused
+    ]
 
 
 def _refuse(topic: TopicToFetch) -> types_pb2.CommittedTopic:

@@ -271,7 +271,7 @@ class CommitOffsetsResponse(_message.Message):
     def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[_types_pb2.TopicFailures, _Mapping]]] = ...) -> None: ...
 
 class FetchOffsetsRequest(_message.Message):
-    __slots__ = ("group_id", "partitions", "member_id", "member_epoch", "require_stable", "client_id", "as_of")
+    __slots__ = ("group_id", "partitions", "member_id", "member_epoch", "require_stable", "client_id", "as_of", "with_end_offsets")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -279,6 +279,7 @@ class FetchOffsetsRequest(_message.Message):
     REQUIRE_STABLE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
+    WITH_END_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     partitions: _types_pb2.PartitionSet
     member_id: str
@@ -286,7 +287,8 @@ class FetchOffsetsRequest(_message.Message):
     require_stable: bool
     client_id: str
     as_of: _types_pb2.AsOf
-    def __init__(self, group_id: _Optional[str] = ..., partitions: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., require_stable: _Optional[bool] = ..., client_id: _Optional[str] = ..., as_of: _Optional[_Union[_types_pb2.AsOf, _Mapping]] = ...) -> None: ...
+    with_end_offsets: bool
+    def __init__(self, group_id: _Optional[str] = ..., partitions: _Optional[_Union[_types_pb2.PartitionSet, _Mapping]] = ..., member_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., require_stable: _Optional[bool] = ..., client_id: _Optional[str] = ..., as_of: _Optional[_Union[_types_pb2.AsOf, _Mapping]] = ..., with_end_offsets: _Optional[bool] = ...) -> None: ...
 
 class FetchOffsetsResponse(_message.Message):
     __slots__ = ("error", "topics", "position")

@@ -150,24 +150,48 @@ func (m *member) ConsumeClaim(
 			if !open {
 				return nil
 			}
-			m.process(session, message)
+			m.process(session, drain(message, claim.Messages()))
 		case <-session.Context().Done():
 			return nil
 		}
 	}
 }
 
-func (m *member) process(session sarama.ConsumerGroupSession, message *sarama.ConsumerMessage) {
+// drain returns the message and those that wait behind it. A commit waits until the broker has
+// answered the fetch before it, so one for each message would hold back all reading.
+func drain(
+	first *sarama.ConsumerMessage, more <-chan *sarama.ConsumerMessage,
+) []*sarama.ConsumerMessage {
+	messages := []*sarama.ConsumerMessage{first}
+	for {
+		select {
+		case message, open := <-more:
+			if !open {
+				return messages
+			}
+			messages = append(messages, message)
+		default:
+			return messages
+		}
+	}
+}
+
+func (m *member) process(
+	session sarama.ConsumerGroupSession, messages []*sarama.ConsumerMessage,
+) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.total++
-	name := goprogram.Name(message.Topic, message.Partition)
-	last, spans := map[string]int64{name: message.Offset}, goprogram.Spans{}
-	spans.Add(name, message.Offset)
+	m.total += len(messages)
+	latest := messages[len(messages)-1]
+	name := goprogram.Name(latest.Topic, latest.Partition)
+	last, spans := map[string]int64{name: latest.Offset}, goprogram.Spans{}
+	for _, message := range messages {
+		spans.Add(name, message.Offset)
+	}
 	goprogram.Emit("records", goprogram.Fields{
-		"count": 1, "total": m.total, "last": last, "spans": spans,
+		"count": len(messages), "total": m.total, "last": last, "spans": spans,
 	})
-	session.MarkMessage(message, "")
+	session.MarkMessage(latest, "")
 	session.Commit()
 	goprogram.Emit("committed", nil)
 }

@@ -35,6 +35,7 @@ class ClusterModel:
         self.session_max_ms = session_max_ms
         self.answers_removed_syncs = False
         self.groups: dict[str, ModelGroup] = {}
+        self._names = 0
         self._handed_out: set[str] = set()
 
     def group(self, group_id: str) -> ModelGroup:
@@ -83,6 +84,7 @@ class ClusterModel:
                 self.now_ms,
             )
             group.members[member.member_id] = member
+            self._handed_out.discard(member.member_id)
             group.protocol_type = "consumer"
             return self._wait_for_join(group, member, on_joined)
         self._rejoin(group, member, protocols, on_joined, session_timeout_ms, rebalance_timeout_ms)
@@ -214,7 +216,7 @@ class ClusterModel:
                 return self._end_join_phase(group)
             group.phase_ends_ms = NEVER_MS
             for member in list(group.members.values()):
-                if member.on_synced is None and member.member_id != group.leader:
+                if member.on_synced is None:
                     self._remove(group, member)
         self._settle(group)
         return None
@@ -398,6 +400,7 @@ class ClusterModel:
         return ErrorCode.NONE if generation == group.generation else ErrorCode.ILLEGAL_GENERATION
 
     def _name(self, prefix: str) -> str:
-        name = f"{prefix}-{len(self._handed_out)}"
+        name = f"{prefix}-{self._names}"
+        self._names += 1
         self._handed_out.add(name)
         return name

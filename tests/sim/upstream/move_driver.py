@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from model.errors import ErrorCode
 from model.places import Place
@@ -108,6 +109,8 @@ class MoveDriver:
     events: deque[Event] = field(default_factory=deque)
     joins: int = 0
     join_ends_ms: int = NEVER_MS
+
+    OWN_PROTOCOLS: ClassVar[dict[str, bytes]] = {PROTOCOL_NAME: b""}
 
     def __post_init__(self) -> None:
         self.rules = MoveRules(uuid=self.uuid)
@@ -250,8 +253,7 @@ class MoveDriver:
                 JoinAnswered(joined.code, joined.member_id, joined.generation, len(others), assigns)
             )
 
-        own = {PROTOCOL_NAME: b""}
-        protocols = dict.fromkeys(action.protocols, EMPTY_SUBSCRIPTION) or own
+        protocols = dict.fromkeys(action.protocols, EMPTY_SUBSCRIPTION) or self.OWN_PROTOCOLS
         self.model.join(
             self.group_id,
             action.member_id,

@@ -38,6 +38,7 @@ class SimClient:
         self.member_id = ""
         self.generation = -1
         self.owned: dict[int, int] = {}
+        self.owned_from = ""
         self.is_member = False
         self.waits_until_ms = 0
         self.next_ms = 0
@@ -54,6 +55,9 @@ class SimClient:
         if now_ms < self.next_ms:
             return
         self.next_ms = now_ms + self.world.random.randrange(200, HEARTBEAT_MS)
+        if self.world.random.random() < self.world.faults.paused:
+            # It reads on after its session has ended, until it hears of that.
+            self.next_ms += self.world.random.randrange(30_000)
         if not self._find():
             return
         if not self.is_member:
@@ -248,4 +252,5 @@ class SimClient:
 
     def _gain(self, partitions: tuple[int, ...]) -> None:
         self.is_member = True
+        self.owned_from = self.at
         self.owned = {number: self.world.fetch(number) for number in partitions}

@@ -58,6 +58,7 @@ class Faults:
     moved: float = 0.0
     evicted: float = 0.0
     strangers: float = 0.0
+    paused: float = 0.0
 
 
 class SimMuster(MoveDriver):
@@ -123,8 +124,6 @@ class SimMuster(MoveDriver):
 class TakeoverWorld:
     """``run`` raises ``AssertionError`` for a seed that fails; ``trace`` is what happened."""
 
-    # More than 15 attributes: a whole world.
-
     def __init__(self, seed: int, *, make_muster: Callable[..., SimMuster] = SimMuster) -> None:
         self.random = random.Random(seed)
         draw = self.random.choice
@@ -134,6 +133,7 @@ class TakeoverWorld:
             draw((0.0, 0.001)),
             draw((0.0, 0.0, 0.001)),
             draw((0.0, 0.0, 0.002)),
+            draw((0.0, 0.02)),
         )
         self.model = ClusterModel(initial_delay_ms=draw((0, 3_000)))
         self.model.answers_removed_syncs = draw((False, True))
@@ -328,7 +328,11 @@ class TakeoverWorld:
             if each.instance_id != "muster" and each.assignment and group.state == STABLE
         ]
         # Whoever has gone to the cluster is a member here until its session ends.
-        believing = {client.member_id for client in self.clients if client.owned}
+        believing = {
+            client.member_id
+            for client in self.clients
+            if client.owned and client.owned_from == "muster"
+        }
         here = [name for name in self.here.assigned if name in believing]
         if there and here and self.now_ms > self.evicted_until_ms:
             raise AssertionError(f"two places: {there} there, {here} here")

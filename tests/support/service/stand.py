@@ -14,6 +14,7 @@ from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
+from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls
 from coordinator.service.grpc_server import GrpcServer
@@ -122,6 +123,7 @@ def _make(
     tls: ServerTls | None,
     authenticate: Authenticate | None,
     upstream: UpstreamAdministration | None = None,
+    end_offsets: EndOffsets | None = None,
     audit: Audit = NO_AUDIT,
 ) -> tuple[Runtime, GrpcServer]:
     quotas = quotas if quotas is not None else ClientQuotas()
@@ -135,6 +137,7 @@ def _make(
         tls=tls,
         authenticate=authenticate,
         upstream=upstream,
+        end_offsets=end_offsets,
         audit=audit,
     )
     return runtime, server
@@ -156,6 +159,7 @@ async def running_stand(
     tls: ServerTls | None = None,
     authenticate: Authenticate | None = None,
     upstream: UpstreamAdministration | None = None,
+    end_offsets: EndOffsets | None = None,
     audit: Audit = NO_AUDIT,
 ) -> AsyncIterator[Stand]:
     """A server that runs, with one topic ``orders`` of four partitions."""
@@ -180,6 +184,7 @@ async def running_stand(
         tls=tls,
         authenticate=authenticate,
         upstream=upstream,
+        end_offsets=end_offsets,
         audit=audit,
     )
     await runtime.start()

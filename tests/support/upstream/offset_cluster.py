@@ -15,7 +15,7 @@ from model.commands.command import Command
 from model.errors import CoordinatorLoadInProgress, ErrorCode
 from model.ids import GroupId, InstanceId, MemberId
 from upstream.cluster.cluster import ClusterUnreachable
-from upstream.fronted.hooks import SentinelIdentity
+from upstream.hooks import SentinelIdentity
 
 INSTANCE = InstanceId("muster")
 COMMIT, FETCH, TXN_COMMIT, DELETE = 8, 9, 28, 42

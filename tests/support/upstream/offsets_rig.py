@@ -22,7 +22,7 @@ from tests.support.memory import MemoryLogStore
 from tests.support.upstream.offset_cluster import OffsetCluster, Seats
 from tests.support.virtual.server import CALLER, make_topic_id
 from upstream.cluster.cluster import Cluster
-from upstream.fronted.hooks import Takeovers
+from upstream.hooks import Takeovers
 from upstream.offsets.cluster_offsets import DEFAULT_LIMITS, ClusterOffsets, OffsetLimits
 
 G = GroupId("g")

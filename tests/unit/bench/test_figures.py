@@ -31,6 +31,8 @@ def test_the_median_of_the_runs_counts() -> None:
         (Target(max_value=10), 10, True),
         (Target(max_value=10), 11, False),
         (Target(max_value=60, max_ratio=0.5), 55, False),
+        (Target(max_more=5), 105, True),
+        (Target(max_more=5), 106, False),
     ],
 )
 def test_targets(target: Target, muster: float, is_reached: bool) -> None:
@@ -66,6 +68,7 @@ def test_values_for_people(value: float, unit: str, text: str) -> None:
 def test_targets_for_people() -> None:
     assert Target(min_ratio=1.3).describe("/s") == "≥ 1.3 ×"
     assert Target(max_ratio=0.5, max_value=10).describe("µs") == "≤ 0.5 × and ≤ 10.0 µs"
+    assert Target(max_more=0.3).describe("ms") == "≤ 0.30 ms more"
 
 
 def test_figures_of_all_reports() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Row, Section, Target
-from bench.pipeline.results_page import include_pipeline
+from bench.pipeline.results_page import include_pages
 from bench.plan import FULL
 from bench.reasons import REASONS, find_reason
 from bench.report import format_page, format_terminal, write_results
@@ -86,7 +86,7 @@ def test_results_are_stored_with_every_run(tmp_path: Path) -> None:
     assert stored["scenarios"][0]["runs"] == {"Kafka": [{"rate": 10}]}
     assert stored["scenarios"][0]["rows"][1]["reached"] is False
     assert stored["scenarios"][1]["failure"] == "failed: it did not start"
-    assert page.read_text(encoding="utf-8") == include_pipeline(format_page(MACHINE, SECTIONS))
+    assert page.read_text(encoding="utf-8") == include_pages(format_page(MACHINE, SECTIONS))
 
 
 def test_the_terminal_shows_failures_and_rows() -> None:

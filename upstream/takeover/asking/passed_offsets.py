@@ -24,7 +24,7 @@ from model.responses.offsets import (
 )
 from model.topics import TopicImage
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
-from upstream.fronted.hooks import SentinelIdentity
+from upstream.hooks import SentinelIdentity
 from upstream.offsets.offset_requests import (
     FetchedOffsets,
     Row,

@@ -60,7 +60,7 @@ def read_checking(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Si
         case Place.TAKING:
             return _check_taking(event.view, rules.uuid)
         case Place.RETURNING:
-            return _check_returning(event.view, rules.uuid)
+            return _check_returning(move, event.view, rules.uuid)
         case Place.UPSTREAM:
             return Sign.HOPELESS_OUTSIDE
         case _ as never:
@@ -72,13 +72,11 @@ def _check_muster(move: Move, view: GroupView, uuid: str) -> Sign:
 
     The sign alone does not tell: another Muster that has just joined still has ours.
     """
-    sentinel = view.sentinel
-    if _is_foreign(view, uuid):
+    if _is_foreign(view, uuid) or _is_replaced(move, view):
         return Sign.FENCED
-    if move.seat is not None and sentinel is not None:
-        if sentinel.member_id != move.seat.member_id:
-            return Sign.FENCED
-        return Sign.LEFT if view.others else Sign.STILL_OURS
+    if view.others and view.sentinel is not None:
+        # Only a sentinel that had opened the group for a return has anybody beside it.
+        return Sign.HALF_RETURNED_BESIDE
     if view.others or view.has_consumer_members or not view.is_of_consumers:
         return Sign.LEFT
     return Sign.STILL_OURS
@@ -91,9 +89,9 @@ def _check_taking(view: GroupView, uuid: str) -> Sign:
     return Sign.HALF_TAKEN_BESIDE if view.others else Sign.HALF_TAKEN
 
 
-def _check_returning(view: GroupView, uuid: str) -> Sign:
+def _check_returning(move: Move, view: GroupView, uuid: str) -> Sign:
     """While members are beside it the sentinel must not join: that would end their join phase."""
-    if _is_foreign(view, uuid):
+    if _is_foreign(view, uuid) or _is_replaced(move, view):
         return Sign.FENCED
     if view.sentinel is None:
         return Sign.LEFT
@@ -102,6 +100,13 @@ def _check_returning(view: GroupView, uuid: str) -> Sign:
 
 def _is_foreign(view: GroupView, uuid: str) -> bool:
     return view.sign is not None and view.sign.uuid != uuid
+
+
+def _is_replaced(move: Move, view: GroupView) -> bool:
+    """Whether somebody else has joined by the instance id."""
+    if move.seat is None or view.sentinel is None:
+        return False
+    return view.sentinel.member_id != move.seat.member_id
 
 
 def read_opening(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Sign | None:
@@ -139,6 +144,8 @@ def read_returning(move: Move, event: Event, now_ms: int, rules: MoveRules) -> S
             return Sign.WRITTEN
         case Refused() if move.place is Place.RETURNING:
             return Sign.ONCE_MORE
+        case Refused() if move.view is not None and move.view.others:
+            return Sign.OVERRUN
         case Refused():
             return Sign.HOPELESS
         case _:

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from model.errors import ErrorCode
 from model.places import Place
 from upstream.sentinel.sentinel_seat import Seat
+from upstream.sentinel.sentinel_sign import PROTOCOL_NAME
 from upstream.takeover.machine.group_view import ViewedMember, complete_view, compute_strangers
 from upstream.takeover.machine.keeping_signs import (
     read_checking,
@@ -215,7 +216,7 @@ def _note(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Move:
         case SyncAnswered() if event.code in _UNSEATING_CODES:
             return replace(move, seat=None)
         case SeatLost(code=ErrorCode.ILLEGAL_GENERATION) if move.step is Step.WAITING:
-            return replace(move, noted_generation=0)
+            return replace(move, noted_generation=0, seat=Seat(move.member_id, -1))
         case SeatLost() if event.code in _REPLACED_CODES and move.step is Step.HERE:
             # At any other step it is about a seat before this one.
             return replace(move, seat=None)
@@ -224,14 +225,17 @@ def _note(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Move:
 
 
 def _note_view(move: Move, event: Described) -> Move:
+    protocol = event.view.protocol if event.view.protocol != PROTOCOL_NAME else ""
     move = replace(
         move,
         view=complete_view(event.view, move.view),
         known=event.known,
-        protocol=event.view.protocol or move.protocol,
+        protocol=protocol or move.protocol,
     )
     sentinel = event.view.sentinel
-    if move.step is Step.CHECKING and move.place is Place.RETURNING and sentinel is not None:
+    if move.step is not Step.CHECKING or move.place is Place.TAKING or sentinel is None:
+        return move
+    if event.view.others and move.seat is None:
         # It must not join, which would end the join phase of the members beside it.
         return replace(move, seat=Seat(sentinel.member_id, move.noted_generation or -1))
     return move

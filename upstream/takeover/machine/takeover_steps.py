@@ -57,6 +57,7 @@ class Sign(Enum):
     AGAIN = "something failed that may go well the next time"
     HOPELESS = "the take cannot go on; the sentinel may be in"
     HOPELESS_OUTSIDE = "the take cannot go on; the sentinel is not in"
+    OVERRUN = "the group cannot return, though others are in it already"
     ALL_GONE = "no member is left here"
     LEFT = "the sentinel is out"
     STILL_OURS = "the record says MUSTER, and the seat can be taken"
@@ -132,6 +133,7 @@ STEPS: Final[dict[tuple[Step, Sign], Step]] = {
     (Step.OPEN_SYNCING, Sign.FENCED): Step.GIVING_UP,
     (Step.RETURNING, Sign.WRITTEN): Step.WAITING,
     (Step.RETURNING, Sign.HOPELESS): Step.ALONE,
+    (Step.RETURNING, Sign.OVERRUN): Step.LEAVING,
     (Step.RETURNING, Sign.ONCE_MORE): Step.RETURNING,
     (Step.WAITING, Sign.ALL_GONE): Step.LEAVING,
     (Step.WAITING, Sign.FENCED): Step.GIVING_UP,

@@ -18,7 +18,7 @@ from upstream.administration.administration import Administration, Administratio
 from upstream.administration.groups_there import GroupsThere
 from upstream.administration.release_table import compute_release
 from upstream.cluster.cluster import ClusterBroker, ClusterUnreachable
-from upstream.fronted.hooks import SentinelIdentity
+from upstream.hooks import SentinelIdentity
 from upstream.takeover.machine.group_view import Stranger
 from upstream.takeover.takeover_reports import TakeoverReport
 

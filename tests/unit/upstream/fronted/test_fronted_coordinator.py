@@ -9,6 +9,9 @@ from functools import partial
 
 import pytest
 
+from coordinator.runtime.authorizer import AllowAll
+from coordinator.service.grpc_server import GrpcServer
+from coordinator.service.settings import GrpcSettings
 from model.commands.classic import ClassicHeartbeat, JoinGroup, JoinProtocol
 from model.commands.command import Command
 from model.commands.consumer import ConsumerGroupHeartbeat
@@ -31,9 +34,11 @@ from model.responses.groups import (
     DescribeGroupsResponse,
     ListGroupsResponse,
 )
+from tests.support.service.given_ends import GivenEnds
 from tests.support.upstream.offset_cluster import Fate
 from tests.support.upstream.offsets_rig import FOO, GENERATION, Asked, G, OffsetsRig, make_commit
 from tests.support.virtual.server import CALLER
+from tests.unit.cli.admin.test_admin_commands import invoke
 from upstream.fronted.fronted_coordinator import FrontedCoordinator
 from upstream.fronted.group_deletions import GroupDeletions
 
@@ -101,6 +106,24 @@ async def test_a_group_that_is_here_is_served(doors: Doors) -> None:
     await doors.ask(make_join("b")).answer()
     assert await join.said() == "JoinGroupResponse"
     assert doors.rig.seats.asked == []
+
+
+async def test_the_lag_of_a_group_that_is_here_is_known(doors: Doors) -> None:
+    """Its offsets are the cluster's, as are the ends of its partitions."""
+    assert await doors.say(make_commit("b", (0, 5), (1, 6))) == "0 NONE, 1 NONE"
+    ends = GivenEnds(foo={0: 8})
+    server = GrpcServer(doors.grpc, AllowAll(), GrpcSettings(), end_offsets=ends)
+    port = await server.start("127.0.0.1", 0)
+    try:
+        shown = await asyncio.to_thread(
+            invoke, "group", "offsets", G, "-o", "csv", "--server", f"127.0.0.1:{port}"
+        )
+    finally:
+        await server.stop(0)
+    assert [line.split(",")[2:6] for line in shown.out.splitlines()[1:]] == [
+        ["0", "5", "8", "3"],
+        ["1", "6", "", ""],
+    ]
 
 
 async def test_offsets_are_not_deleted_in_the_cluster(doors: Doors) -> None:

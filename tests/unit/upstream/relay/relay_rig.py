@@ -28,6 +28,7 @@ class FakePlaces:
         self.taken: set[str] = set()
         self.asked: list[tuple[str, str]] = []
         self.known: set[tuple[str, str]] = set()
+        self.awaited: set[tuple[str, str]] = set()
         self.joined: list[tuple[str, str]] = []
 
     def find_place(self, group_id: str) -> Place:
@@ -42,6 +43,9 @@ class FakePlaces:
 
     def knew_member(self, group_id: str, member_id: str) -> bool:
         return (group_id, member_id) in self.known
+
+    def awaits_member(self, group_id: str, member_id: str) -> bool:
+        return (group_id, member_id) in self.awaited
 
     def note_joined(self, group_id: str, member_id_before: str) -> None:
         self.joined.append((group_id, member_id_before))

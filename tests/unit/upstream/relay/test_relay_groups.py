@@ -88,11 +88,24 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
             for group_id in ("here", "coming"):
                 response = await client.ask(key, version, **request_of(key, version, group_id))
                 codes = codes_of(key, version, response)
-                # kafkajs does not ask for its coordinator after NOT_COORDINATOR to a commit.
-                told = ErrorCode.REBALANCE_IN_PROGRESS if (key, version) == (8, 5) else 16
-                assert codes == [told] * max(1, len(codes))
+                assert codes == [NOT_COORDINATOR] * max(1, len(codes))
         assert rig.broker.received == []
         assert rig.relays.counts.answered == 2 * len(readable_versions(key))
+
+
+async def test_kafkajs_commits_there_until_its_heartbeat_brings_it_here() -> None:
+    async with run_relays(answer_with({8: {}})) as rig:
+        rig.places.places = {"g": Place.TAKING}
+        rig.places.awaited = {("g", "late")}
+        client = await rig.connect()
+        await client.ask(8, 5, **request_of(8, 5, "g"), member_id="late")
+        assert body_of(rig.broker.received[-1]).member_id == "late"
+        for version, member_id in ((5, "early"), (4, "late"), (6, "late")):
+            fields = request_of(8, version, "g")
+            response = await client.ask(8, version, **fields, member_id=member_id)
+            assert codes_of(8, version, response) == [NOT_COORDINATOR] * 2
+        response = await client.ask(12, 4, group_id="g", member_id="late")
+        assert response.error_code == NOT_COORDINATOR
 
 
 @pytest.mark.parametrize("key", [11, 12, 13, 14, 8, 47])
@@ -215,6 +228,22 @@ async def test_a_member_of_muster_s_that_goes_back_joins_as_a_new_one(version: i
         await client.ask(11, version, **fields, protocols=protocols, member_id="new")
         assert body_of(rig.broker.received[-1]).member_id == "new"
         assert rig.places.joined == [("g", "new")]
+
+
+@pytest.mark.parametrize("key", [8, 12, 14])
+async def test_a_member_that_goes_back_has_to_join_before_anything_else(key: int) -> None:
+    async with run_relays(answer_with({key: {}})) as rig:
+        rig.places.places = {"g": Place.RETURNING}
+        rig.places.known = {("g", "old")}
+        client = await rig.connect()
+        for version in readable_versions(key):
+            fields = request_of(key, version, "g")
+            response = await client.ask(key, version, **fields, member_id="old")
+            codes = codes_of(key, version, response)
+            assert codes == [ErrorCode.REBALANCE_IN_PROGRESS] * max(1, len(codes))
+            assert rig.broker.received == []
+        await client.ask(key, 3, **request_of(key, 3, "g"), member_id="new")
+        assert len(rig.broker.received) == 1
 
 
 async def test_what_waits_in_the_broker_can_be_ended() -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from security.client.client_security import ClientSecurity
 from security.endpoints import SecurityProtocol
+from security.tls.server_contexts import TlsContexts, load_tls
 from security.tls.tls_settings import TlsSettings
 from tests.support.certificates import Authority
+from tests.support.service.server_tls import make_settings
 from tests.support.upstream.fake_broker import FakeCluster
 from tests.support.upstream.response_frames import response_frame
 from tests.support.waiting import until
@@ -37,12 +39,23 @@ def make_context(authority: Authority) -> ssl.SSLContext:
     return context
 
 
+def make_keys(authority: Authority) -> TlsContexts:
+    keys = authority.issue("relay").both
+    return TlsContexts(load_tls(make_settings(keys, authority, requires_client=False)))
+
+
+def make_trust(authority: Authority) -> ssl.SSLContext:
+    trust = ssl.create_default_context(cafile=str(authority.file))
+    trust.check_hostname = False
+    return trust
+
+
 async def relay_a_cluster(authority: Authority | None) -> None:
-    security, tls, trust = ClientSecurity(), None, None
+    security, tls, keys, trust = ClientSecurity(), None, None, None
     if authority is not None:
         tls = make_context(authority)
-        trust = ssl.create_default_context(cafile=str(authority.file))
-        trust.check_hostname = False
+        keys = make_keys(authority)
+        trust = make_trust(authority)
         security = ClientSecurity(
             protocol=SecurityProtocol.SSL,
             tls=TlsSettings(truststore_location=str(authority.file)),
@@ -55,7 +68,7 @@ async def relay_a_cluster(authority: Authority | None) -> None:
         client = ClusterClient(ClusterSettings(cluster.addresses, security=security))
         await client.start()
         statistics = UpstreamStatistics()
-        settings = RelaySettings(own=OWN, ports=find_ports(2), bind_host="127.0.0.1", tls=tls)
+        settings = RelaySettings(own=OWN, ports=find_ports(2), bind_host="127.0.0.1", tls=keys)
         relays = Relays(client, FakePlaces(), settings, statistics)
         await relays.start()
         addresses = {node_id: relays.address_of(node_id) for node_id in (1, 2)}
@@ -76,7 +89,11 @@ async def relay_a_cluster(authority: Authority | None) -> None:
         await relays.stop()
         await client.stop()
         await until(lambda: not cluster[1].open and not cluster[2].open)
-    # Transports that were aborted close in the next turns of the loop.
+    await turn()
+
+
+async def turn() -> None:
+    """Transports that were aborted close in the next turns of the loop."""
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -89,3 +106,55 @@ def test_a_cluster_is_relayed(
     authority = Authority(tmp_path) if has_tls else None
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(relay_a_cluster(authority))
+
+
+def read_certificate(writer: asyncio.StreamWriter) -> bytes:
+    """The server's certificate."""
+    found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    return found
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, new_uvloop])
+def test_keys_are_replaced_and_handshakes_that_end_leave_nothing(
+    tmp_path: Path, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    authority = Authority(tmp_path)
+
+    async def run() -> None:
+        keys = make_keys(authority)
+        async with FakeCluster(1) as cluster:
+            client = ClusterClient(ClusterSettings(cluster.addresses))
+            await client.start()
+            statistics = UpstreamStatistics()
+            settings = RelaySettings(
+                own=OWN, ports=find_ports(1), bind_host="127.0.0.1", tls=keys, handshakes_max=1
+            )
+            relays = Relays(client, FakePlaces(), settings, statistics)
+            await relays.start()
+            address = relays.address_of(1) or ("", 0)
+            # One that is plain, and two that say nothing, of which the older makes room.
+            plain = Client(*await asyncio.open_connection(*address))
+            plain.writer.write(b"\x00\x00\x00\x10\x00\x12\x00\x03" + bytes(12))
+            assert await plain.is_closed()
+            silent = [Client(*await asyncio.open_connection(*address)) for _ in range(2)]
+            assert await silent[0].is_closed()
+            assert relays.connections == {1: 0}
+            shown = []
+            for _ in range(2):
+                trust = make_trust(authority)
+                relayed = Client(*await asyncio.open_connection(*address, ssl=trust))
+                assert (await relayed.ask(3, 9)).brokers
+                shown.append(read_certificate(relayed.writer))
+                relayed.writer.close()
+                keys.replace(make_keys(authority).current)
+            assert shown[0] != shown[1]
+            await until(lambda: relays.connections == {1: 0})
+            await relays.stop()
+            assert await silent[1].is_closed()
+            for each in (plain, *silent):
+                each.writer.transport.abort()
+            await client.stop()
+        await turn()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(run())

@@ -26,7 +26,7 @@ from tests.support.upstream.takeover_rig import G, TakeoverRig
 from tests.support.virtual.server import CALLER
 from tests.support.waiting import until
 from upstream.front.cluster_front import Places
-from upstream.fronted.hooks import Takeovers as Hooks
+from upstream.hooks import Takeovers as Hooks
 from upstream.relay.relay_places import RelayPlaces
 from upstream.sentinel.sentinel_requests import DESCRIBE_GROUPS, LEAVE_GROUP, SYNC_GROUP
 from upstream.sentinel.sentinel_sign import decode_sign
@@ -233,6 +233,21 @@ async def test_a_restart_in_the_middle_goes_back_or_on(rig: TakeoverRig) -> None
     await until(lambda: rig.place is Place.UPSTREAM)
     assert rig.model.group(G).find_instance("muster") is None
     assert len(rig.model.group(G).members) == 2
+
+
+async def test_a_member_is_awaited_until_it_is_heard_here(rig: TakeoverRig) -> None:
+    members = rig.join_stock(2)
+    taking = asyncio.create_task(rig.takeovers.take(G))
+    early, late = (member.member_id for member in members)
+    await until(lambda: rig.takeovers.awaits_member(G, early))
+    first = rig.beat(members[0])
+    await until(lambda: not rig.takeovers.awaits_member(G, early))
+    assert rig.takeovers.awaits_member(G, late)
+    assert not rig.takeovers.awaits_member(G, "")
+    beats = [first, rig.beat(members[1])]
+    assert (await taking).place is Place.MUSTER
+    assert all([await beat.wait() for beat in beats])
+    assert not rig.takeovers.awaits_member(G, "unknown")
 
 
 async def test_a_group_goes_back_when_its_last_member_has_gone_over(rig: TakeoverRig) -> None:

@@ -1,4 +1,4 @@
-"""The machine of a move against the simulated cluster."""
+"""The machine of a move takes groups of the simulated cluster."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from model.errors import ErrorCode
 from model.places import Place
 from tests.sim.upstream.cluster_model import ClusterModel
-from tests.sim.upstream.cluster_values import EMPTY, STABLE
 from tests.sim.upstream.move_driver import GROUP, MoveDriver
 from tests.sim.upstream.stock_member import StockMember
+from tests.support.upstream.move_steps import begin, hear, join_stock, restart, stop_at, take
 from upstream.takeover.machine.move import HEARD_MAX
 from upstream.takeover.machine.takeover_actions import (
     Action,
@@ -27,46 +27,8 @@ from upstream.takeover.machine.takeover_events import (
     Asked,
     Heard,
     MemberTimes,
-    Released,
-    SeatLost,
-    StillHere,
-    TopicsChanged,
 )
 from upstream.takeover.machine.takeover_steps import Step
-
-
-def join_stock(model: ClusterModel, count: int, instance_ids: bool = False) -> list[StockMember]:
-    """A stable group of stock members."""
-    members = [
-        StockMember(model, GROUP, f"stock{i}", instance_id=f"i{i}" if instance_ids else None)
-        for i in range(count)
-    ]
-    for member in members:
-        member.join()
-    model.advance(model.now_ms + model.initial_delay_ms)
-    assert all(member.is_assigned for member in members)
-    return members
-
-
-def begin(count: int = 3) -> tuple[ClusterModel, list[StockMember], MoveDriver]:
-    """A stable group whose members all came through a relay."""
-    model = ClusterModel()
-    members = join_stock(model, count)
-    muster = MoveDriver(model)
-    muster.known = {member.member_id: MemberTimes() for member in members}
-    return model, members, muster
-
-
-def hear(muster: MoveDriver, members: list[StockMember]) -> None:
-    """All members come to Muster's node."""
-    muster.send(*(Heard(member.member_id, member.generation) for member in members))
-
-
-def take(muster: MoveDriver, members: list[StockMember]) -> None:
-    muster.send(Asked("an operator"))
-    hear(muster, members)
-    muster.pass_time(500)
-    assert muster.is_at(Step.HERE), muster.move
 
 
 def test_members_are_adopted_without_the_initial_delay() -> None:
@@ -258,33 +220,6 @@ def test_a_cluster_that_never_answers_ends_the_take(kind: type[Action]) -> None:
     assert muster.move.step in (Step.UPSTREAM, Step.HERE)
 
 
-def stop_at(muster: MoveDriver, kind: type[Action], when: str) -> None:
-    """From the first action of this kind on nothing more happens: the process has ended."""
-    ended: list[Action] = []
-    perform = muster._perform
-
-    def end(action: Action) -> list:  # type: ignore[type-arg]
-        if ended:
-            return []
-        if isinstance(action, kind):
-            ended.append(action)
-            if when == "after":
-                perform(action)
-            muster.events.clear()
-            return []
-        return perform(action)
-
-    muster._perform = end  # type: ignore[method-assign]
-
-
-def restart(muster: MoveDriver) -> MoveDriver:
-    again = MoveDriver(muster.model, place=muster.place, here=set(muster.here))
-    again.noted_generation = muster.noted_generation
-    again.adopted = muster.adopted
-    again.start()
-    return again
-
-
 @pytest.mark.parametrize("kind", [Join, RemoveMembers, Sync, Adopt])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_while_taking_ends_in_one_place(kind: type[Action], when: str) -> None:
@@ -303,203 +238,3 @@ def test_a_crash_while_taking_ends_in_one_place(kind: type[Action], when: str) -
     else:
         assert again.has_place(Place.UPSTREAM)
         assert sentinel is None
-
-
-def test_the_way_back_waits_for_the_last_member() -> None:
-    model, members, muster = begin()
-    take(muster, members)
-    muster.send(Released("an operator", ("range",)))
-    muster.pass_time(100)
-    assert muster.is_at(Step.WAITING)
-    assert muster.has_place(Place.RETURNING)
-    for number, member in enumerate(members):
-        member.member_id = ""
-        member.join()
-        muster.pass_time(1_000)
-        assert member.code is not ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        assert not member.is_assigned
-        if number < 2:
-            muster.here.pop()
-    muster.here.clear()
-    muster.pass_time(200)
-    assert all(member.is_assigned for member in members)
-    assert muster.has_place(Place.UPSTREAM)
-    assert model.group(GROUP).find_instance("muster") is None
-    assert model.group(GROUP).state == STABLE
-
-
-def test_the_sentinel_waits_longer_than_the_members_may_take() -> None:
-    """Its rebalance timeout holds the join phase open."""
-    _model, members, muster = begin(2)
-    take(muster, members)
-    muster.send(Released("an operator", ("range",)))
-    members[0].member_id = ""
-    members[0].join()
-    muster.pass_time(500_000)
-    assert not members[0].is_assigned
-    assert muster.is_at(Step.WAITING)
-
-
-def test_a_return_that_is_refused_closes_the_group_again() -> None:
-    model, members, muster = begin()
-    take(muster, members)
-    muster.refusal = "it has members of the consumer protocol"
-    muster.send(Released("an operator"))
-    muster.pass_time(1_000)
-    assert muster.is_at(Step.HERE)
-    assert muster.move.error == "it has members of the consumer protocol"
-    late = StockMember(model, GROUP, "late")
-    late.join()
-    assert late.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-
-@pytest.mark.parametrize("others", [0, 1])
-def test_a_crash_while_returning_goes_on(others: int) -> None:
-    model, members, muster = begin()
-    take(muster, members)
-    muster.send(Released("an operator", ("range",)))
-    for member in members[:others]:
-        member.member_id = ""
-        member.join()
-    again = restart(muster)
-    again.pass_time(500)
-    assert again.is_at(Step.WAITING)
-    assert again.seat is not None
-    committed = model.commit(
-        GROUP, again.seat.member_id, "muster", again.seat.generation, {("orders", 0): 5}
-    )
-    assert committed is ErrorCode.NONE
-    assert not any(member.is_assigned and member.member_id == "" for member in members)
-    for member in members[others:]:
-        member.member_id = ""
-        member.join()
-    again.here.clear()
-    again.pass_time(500)
-    assert again.has_place(Place.UPSTREAM)
-    assert all(member.is_assigned for member in members)
-
-
-def test_an_evicted_sentinel_joins_again() -> None:
-    model, members, muster = begin()
-    take(muster, members)
-    model.leave(GROUP, [("", "muster")])
-    muster.send(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
-    assert muster.seat is None
-    muster.pass_time(3_100)
-    assert muster.is_at(Step.HERE)
-    assert muster.seat is not None
-    assert muster.has_place(Place.MUSTER)
-
-
-def test_a_stranger_who_got_in_after_an_eviction_keeps_the_group() -> None:
-    model, members, muster = begin()
-    take(muster, members)
-    model.leave(GROUP, [("", "muster")])
-    late = StockMember(model, GROUP, "late")
-    late.join()
-    muster.send(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
-    muster.pass_time(10_000)
-    assert muster.has_place(Place.UPSTREAM)
-    assert not muster.here
-    assert [each.client_id for each in muster.move.strangers] == ["late"]
-
-
-def test_a_muster_whose_seat_another_one_has_gives_up_at_once() -> None:
-    model, members, first = begin()
-    take(first, members)
-    second = MoveDriver(model, uuid="uuid-2")
-    second.send(Asked("standby", may_replace=True))
-    assert second.is_at(Step.HERE)
-    assert second.seat is not None
-    first.send(SeatLost(ErrorCode.FENCED_INSTANCE_ID))
-    assert first.has_place(Place.UPSTREAM)
-    assert model.heartbeat(GROUP, second.seat.member_id, "muster", second.seat.generation) is (
-        ErrorCode.NONE
-    )
-
-
-def test_the_sentinel_of_another_muster_is_left_alone() -> None:
-    model, members, first = begin()
-    take(first, members)
-    second = MoveDriver(model, uuid="uuid-2")
-    second.send(Asked("an operator"))
-    assert second.is_at(Step.UPSTREAM)
-    assert "localhost:9092" in second.move.error
-    assert first.seat is not None
-    assert model.heartbeat(GROUP, first.seat.member_id, "muster", first.seat.generation) is (
-        ErrorCode.NONE
-    )
-
-
-def test_a_muster_that_wakes_after_another_took_its_groups_gives_them_up() -> None:
-    model, members, first = begin()
-    take(first, members)
-    second = MoveDriver(model, uuid="uuid-2")
-    second.send(Asked("standby", may_replace=True))
-    woken = restart(first)
-    assert woken.has_place(Place.UPSTREAM)
-    assert second.is_at(Step.HERE)
-
-
-def test_after_a_restart_the_seat_is_taken_again_without_a_pause() -> None:
-    _model, members, muster = begin()
-    take(muster, members)
-    again = restart(muster)
-    assert again.is_at(Step.HERE)
-    assert again.seat is not None
-
-
-def test_after_a_long_absence_the_seat_is_taken_again_if_nobody_else_came() -> None:
-    model, members, muster = begin()
-    take(muster, members)
-    model.advance(model.now_ms + 3_600_000)
-    assert model.group(GROUP).state == EMPTY
-    again = restart(muster)
-    again.pass_time(3_100)
-    assert again.is_at(Step.HERE)
-
-
-def test_changed_topics_are_assigned_anew() -> None:
-    _model, members, muster = begin()
-    take(muster, members)
-    seat = muster.seat
-    muster.send(TopicsChanged())
-    assert muster.is_at(Step.HERE)
-    assert muster.seat is not None
-    assert seat is not None
-    assert muster.seat.generation == seat.generation + 1
-
-
-def test_a_loss_that_is_heard_of_late_is_not_the_new_seat_s() -> None:
-    _model, members, muster = begin()
-    take(muster, members)
-
-    def lose(action: Action) -> str:
-        if isinstance(action, Sync):
-            muster.events.append(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
-        return ""
-
-    muster.lose = lose
-    muster.send(TopicsChanged())
-    assert muster.is_at(Step.HERE)
-    assert muster.seat is not None
-
-
-def test_a_group_here_is_not_given_up_because_the_cluster_is_silent() -> None:
-    _model, members, muster = begin()
-    take(muster, members)
-    muster.lose = lambda action: "before" if isinstance(action, (Join, Describe)) else ""
-    muster.send(SeatLost(ErrorCode.UNKNOWN_MEMBER_ID))
-    muster.pass_time(120_000)
-    assert muster.has_place(Place.MUSTER)
-    muster.lose = lambda action: ""
-    muster.pass_time(20_000)
-    assert muster.is_at(Step.HERE)
-
-
-def test_events_that_a_step_does_not_know_change_nothing() -> None:
-    _model, _members, muster = begin()
-    before = muster.move
-    muster.send(StillHere(0), TopicsChanged(), SeatLost(ErrorCode.FENCED_INSTANCE_ID))
-    assert muster.move.step is before.step
-    assert muster.has_place(Place.UPSTREAM)

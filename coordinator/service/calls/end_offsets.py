@@ -1,0 +1,63 @@
+"""``EndOffsets``: what the services need to know of where partitions end, for the lag of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from coordinator.runtime.loop.slices import Steps
+from coordinator.service.wire.answer_slices import SLICE, run_steps
+from model.ids import TopicName
+from muster.v1 import types_pb2
+
+
+class EndOffsets(Protocol):
+    """Finds end offsets, wherever the records are."""
+
+    async def find_end_offsets(
+        self, partitions: Sequence[tuple[TopicName, int]]
+    ) -> Mapping[tuple[TopicName, int], int]:
+        """The offset after the last record of each partition, open transactions included.
+
+        What is not known, or not in time, is left out. Never raises because of what is asked.
+        """
+
+
+async def add_end_offsets(
+    end_offsets: EndOffsets | None, topics: Sequence[types_pb2.CommittedTopic]
+) -> None:
+    """Set the end offsets of the partitions that the caller may see, where they are known."""
+    if end_offsets is None:
+        return
+    places = await run_steps(_collect(topics))
+    found = await end_offsets.find_end_offsets(places)
+    await run_steps(_set_all(topics, found))
+
+
+def _collect(topics: Iterable[types_pb2.CommittedTopic]) -> Steps[list[tuple[TopicName, int]]]:
+    """The partitions, each once."""
+    places: dict[tuple[TopicName, int], None] = {}
+    left = SLICE
+    for topic in topics:
+        for row in topic.partitions if topic.topic_name else ():
+            places[TopicName(topic.topic_name), row.partition] = None
+            left -= 1
+            if left <= 0:
+                left = SLICE
+                yield
+    return list(places)
+
+
+def _set_all(
+    topics: Iterable[types_pb2.CommittedTopic], found: Mapping[tuple[TopicName, int], int]
+) -> Steps[None]:
+    left = SLICE
+    for topic in topics:
+        for row in topic.partitions:
+            offset = found.get((TopicName(topic.topic_name), row.partition))
+            if offset is not None:
+                row.end_offset = offset
+            left -= 1
+            if left <= 0:
+                left = SLICE
+                yield

@@ -1,0 +1,26 @@
+"""End offsets as a test gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from model.ids import TopicName
+
+
+class GivenEnds:
+    """``coordinator.service.calls.end_offsets.EndOffsets`` of a table; ``asked`` remembers."""
+
+    def __init__(self, **ends: dict[int, int]) -> None:
+        self.ends = ends
+        self.asked: list[tuple[TopicName, int]] = []
+
+    async def find_end_offsets(
+        self, partitions: Sequence[tuple[TopicName, int]]
+    ) -> Mapping[tuple[TopicName, int], int]:
+        """Those in the table."""
+        self.asked += partitions
+        return {
+            (name, partition): self.ends[name][partition]
+            for name, partition in partitions
+            if partition in self.ends.get(name, {})
+        }
