@@ -121,12 +121,19 @@ func (v *mover) disconnect() {
 	}
 }
 
+// firstRest spreads the heartbeats of members that have joined together over the interval: those of
+// real ones drift apart, and each hears of the next rebalance at another time.
+func (v *mover) firstRest() time.Duration {
+	const steps = 100
+	return classicInterval * time.Duration(v.index%steps+1) / steps
+}
+
 // work sends commits and heartbeats until a response is an error, whose code it returns.
 func (v *mover) work() (int16, error) {
 	partitions := v.seat.owned[:min(1, len(v.seat.owned))]
 	frame, offsetsAt := encodeCommitAs(
 		v.seat.group, v.seat.id, v.seat.generation, v.seat.topic, 9, partitions)
-	commits, beats := time.NewTimer(0), time.NewTimer(classicInterval)
+	commits, beats := time.NewTimer(0), time.NewTimer(v.firstRest())
 	defer commits.Stop()
 	defer beats.Stop()
 	late := time.NewTicker(answerTimeout)

@@ -75,12 +75,12 @@ def measure_moves(stand: Stand, plan: UpstreamPlan, scene: Scene) -> Section:
         title="Takeover and release",
         method=(
             f"{plan.moved_members:,} members of one classic group commit every 100 ms and "
-            "heartbeat every 3 s, on one connection each, as stock consumers do: until a response "
-            "says that the group rebalances, then JoinGroup and SyncGroup. A pause is the time "
-            "between two responses without an error to one member, so it has the 100 ms in it. "
-            "The last member joins in the cluster, which is the cluster's own rebalance; then the "
-            "group is taken over, one more joins at Muster, and the group is given back. Kafka's "
-            "initial delay is its default of 3 s."
+            "heartbeat every 3 s, in turn, on one connection each, as stock consumers do: until a "
+            "response says that the group rebalances, then JoinGroup and SyncGroup. A pause is the "
+            "time between two responses without an error to one member, so it has the 100 ms in "
+            "it. The last member joins in the cluster, which is the cluster's own rebalance; then "
+            "the group is taken over, one more joins at Muster, and the group is given back. "
+            "Kafka's initial delay is its default of 3 s."
         ),
         rows=make_move_rows(changes, plan.moved_members),
         runs=changes,

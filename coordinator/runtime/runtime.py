@@ -129,7 +129,7 @@ class Runtime:
         assert self._scheduler is not None, "pass a scheduler, or call start() on a loop"
         self._prepare(self._scheduler, topics).finish()
 
-    def _prepare(self, scheduler: Scheduler, topics: Sequence[Topic]) -> Loading:
+    def _prepare(self, scheduler: Scheduler, topics: Sequence[Topic] = ()) -> Loading:
         """Create the parts and an empty shard per log partition; loading fills the shards."""
         store = self._around.store
         self._clock.note_found(read_last_timestamp(store))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from model.errors import ErrorCode
 from model.places import Place
 from upstream.rights.needed_rights import describe_refusal
+from upstream.sentinel.sentinel_sign import INSTANCE_ID
 from upstream.takeover.machine.group_view import GroupView
 from upstream.takeover.machine.move import Move, MoveRules
 from upstream.takeover.machine.takeover_events import (
@@ -23,6 +24,7 @@ from upstream.takeover.machine.takeover_events import (
 )
 from upstream.takeover.machine.takeover_steps import Sign
 
+_STABLE = "Stable"
 _HOPELESS_CODES = frozenset(
     {
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -43,7 +45,7 @@ _LEFT_CODES = frozenset(
 
 def compute_obstacle(move: Move, view: GroupView, rules: MoveRules) -> str:
     """What is in the way of taking the group, in a line; empty if nothing is."""
-    sign = view.sign
+    sign, sentinel = view.sign, view.sentinel
     if view.error not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
         refusal = describe_refusal(rules.principal, view.error, move.group_id)
         return refusal or f"DescribeGroups was answered {view.error.name}"
@@ -53,6 +55,10 @@ def compute_obstacle(move: Move, view: GroupView, rules: MoveRules) -> str:
         return f"its protocol type is {view.protocol_type!r}: such groups stay in the cluster"
     if sign is not None and sign.uuid != rules.uuid and not move.may_replace:
         return f"the Muster at {sign.host}:{sign.port} has it"
+    if sentinel is not None and sign is None and view.state == _STABLE and not move.has_joined:
+        # A sentinel that is on its way in would be without a sign, but it would not be Stable.
+        where = f"{sentinel.client_id} ({sentinel.host})"
+        return f"{where} has the instance id {INSTANCE_ID}, which is that of sentinels alone"
     return ""
 
 

@@ -54,6 +54,20 @@ def test_members_are_adopted_without_the_initial_delay() -> None:
     assert committed is ErrorCode.NONE
 
 
+def test_a_client_with_the_instance_id_of_sentinels_is_not_thrown_out() -> None:
+    model = ClusterModel()
+    member = StockMember(model, GROUP, "stock", instance_id="muster")
+    member.join()
+    model.advance(model.now_ms + model.initial_delay_ms)
+    muster = MoveDriver(model)
+    muster.known = {member.member_id: MemberTimes()}
+    muster.send(Asked("an operator"))
+    muster.pass_time(300)
+    assert muster.is_at(Step.UPSTREAM)
+    assert "has the instance id muster" in muster.move.error
+    assert member.member_id in model.group(GROUP).members
+
+
 def test_a_generation_that_a_client_invents_is_not_adopted() -> None:
     _, members, muster = begin()
     muster.send(Asked("an operator"))
