@@ -10,6 +10,7 @@ with Scene(tmp_path, KAFKA_3_9_1) as scene:
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -296,8 +297,13 @@ class Scene:
         return server
 
     def _kill_members(self) -> None:
+        """What they said stays beside the server's log."""
         for member in self.members:
             member.kill()
+            events = "".join(f"{json.dumps(event)}\n" for event in member.events)
+            log = "".join(f"{line}\n" for line in member.program.log)
+            (self.folder / f"{member.name}.events").write_text(events)
+            (self.folder / f"{member.name}.log").write_text(log)
 
 
 def describe_member(member: Member) -> str:
