@@ -131,8 +131,8 @@ func (v *mover) disconnect() {
 // firstRest spreads the heartbeats of members that have joined together over the interval: those of
 // real ones drift apart, and each hears of the next rebalance at another time.
 func (v *mover) firstRest() time.Duration {
-	const steps = 100
-	return classicInterval * time.Duration(v.index%steps+1) / steps
+	steps := v.moving.spread
+	return classicInterval * time.Duration(v.index%steps+1) / time.Duration(steps)
 }
 
 // work sends commits and heartbeats until a response is an error, whose code it returns.
