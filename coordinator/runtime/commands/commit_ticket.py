@@ -76,6 +76,18 @@ class CommitTicket:
             room.writer.write_if_full()
         return True
 
+    def permits(self, partition: int, monotonic_ms: int) -> bool:
+        grant, room = self._grant, self._room
+        if (
+            not 0 <= partition < self._partitions
+            or not room.is_open
+            or not grant.holds(self._shard)
+        ):
+            return False
+        if grant.session is not None:
+            room.apply.renew(grant.session)
+        return True
+
     def _has_partitions(self, partitions: Column) -> bool:
         return 0 <= min(partitions) <= max(partitions) < self._partitions
 
