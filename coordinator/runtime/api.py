@@ -91,10 +91,11 @@ class CommitTicket(Protocol):
         from ``name_partitions`` of this ticket.
         """
 
-    def permits(self, partition: int, monotonic_ms: int) -> bool:
+    def permits(self, partition: int) -> bool:
         """Whether ``commit`` would take this partition, for offsets that are kept elsewhere.
 
-        It renews the caller's session as a commit does; nothing is written.
+        The group is in the same place as before. The caller's session is renewed as by a commit;
+        nothing is written.
         """
 
     def name_partitions(self, partitions: NDArray[np.int32]) -> list[bytes] | None:

@@ -12,7 +12,7 @@ from coordinator.runtime.api import CommitTicket, Coordinator, Release
 from model.commands.offsets import OffsetCommit
 from model.ids import GroupId, TopicName
 from model.log.commit_records import OffsetColumns
-from model.places import GroupPlace, Place
+from model.places import Place
 from model.topics import TopicImage
 from upstream.offsets.offset_requests import Row
 
@@ -23,38 +23,28 @@ CommitRow: TypeAlias = Callable[[GroupId, Row, Release], bool]
 class ClusterCommitTicket:
     """Commits of one partition at a time, while the runtime's own ticket is valid.
 
-    Implements ``CommitTicket``. The group has to be in the same place as before, too.
+    Implements ``CommitTicket``.
     """
 
-    __slots__ = ("_commit_row", "_coordinator", "_group_id", "_own", "_place", "_topic")
+    __slots__ = ("_commit_row", "_group_id", "_own", "_topic")
 
     def __init__(
-        self,
-        coordinator: Coordinator,
-        own: CommitTicket,
-        group_id: GroupId,
-        place: GroupPlace,
-        topic: TopicName,
-        commit_row: CommitRow,
+        self, own: CommitTicket, group_id: GroupId, topic: TopicName, commit_row: CommitRow
     ) -> None:
-        """``own`` is the ticket of the runtime, ``coordinator``."""
-        self._coordinator = coordinator
+        """``own`` is the runtime's."""
         self._own = own
         self._group_id = group_id
-        self._place = place
         self._topic = topic
         self._commit_row = commit_row
 
-    def permits(self, partition: int, monotonic_ms: int) -> bool:
-        return self._coordinator.place_of(self._group_id) is self._place and self._own.permits(
-            partition, monotonic_ms
-        )
+    def permits(self, partition: int) -> bool:
+        return self._own.permits(partition)
 
     def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
         if len(offsets.partitions) != 1:
             return False
         (partition,) = offsets.partitions
-        if not self.permits(partition, monotonic_ms):
+        if not self._own.permits(partition):
             return False
         (offset,), (leader_epoch,) = offsets.offsets, offsets.leader_epochs
         row = Row(self._topic, partition, offset, leader_epoch, "")
@@ -75,7 +65,7 @@ def make_ticket(
     own = None if name is None else coordinator.commit_ticket(command)
     if name is None or own is None:
         return None
-    return ClusterCommitTicket(coordinator, own, command.group_id, place, name, commit_row)
+    return ClusterCommitTicket(own, command.group_id, name, commit_row)
 
 
 def _find_name(image: TopicImage, command: OffsetCommit) -> TopicName | None:

@@ -76,7 +76,7 @@ class CheckedCommitTicket:
             end(GroupError("not by a ticket"))
         return is_taken
 
-    def permits(self, partition: int, monotonic_ms: int) -> bool:
+    def permits(self, partition: int) -> bool:
         """Offsets are kept here."""
         raise AssertionError
 

@@ -28,7 +28,7 @@ class FailingTicket:
     def __init__(self) -> None:
         self.releases: list[Release] = []
 
-    def permits(self, partition: int, monotonic_ms: int) -> bool:
+    def permits(self, partition: int) -> bool:
         return True
 
     def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
