@@ -23,6 +23,8 @@ NAMED_MAX: Final = 9
 BEFORE_ADDING: Final = 4
 """The last version of TxnOffsetCommit that adds nothing to the transaction."""
 
+_CODES: Final[Mapping[int, ErrorCode]] = {code.value: code for code in ErrorCode}
+
 Spot: TypeAlias = tuple[TopicName, int]
 """A topic and a partition."""
 
@@ -60,10 +62,7 @@ class FetchedOffsets(NamedTuple):
 
 def compute_code(number: int) -> ErrorCode:
     """The error code of that number; one that Muster does not know is UNKNOWN_SERVER_ERROR."""
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return _CODES.get(number, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def make_commit(

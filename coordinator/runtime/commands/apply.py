@@ -101,7 +101,7 @@ class Apply:
         """Apply a commit made with a ticket; its records are built when they are written."""
         try:
             if session is not None:
-                self._effects.carry_out(session)
+                self._effects.deadlines.renew(session)
             replay_offset_group(shard, group_id)
             self._durability.note_offsets(group_id, self._writer.generation)
             self._writer.append_commit(entry)
@@ -111,7 +111,7 @@ class Apply:
     def renew(self, session: ArmClassicDeadline) -> None:
         """Renew the session of a member whose commit, made with a ticket, is kept elsewhere."""
         try:
-            self._effects.carry_out(session)
+            self._effects.deadlines.renew(session)
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, session)
 

@@ -45,6 +45,18 @@ class Deadlines:
             self._liveness.heard(group_id, member_id, now_ms)
             self._timers.arm()
 
+    def arm_classic(self, effect: ArmClassicDeadline, now_ms: int) -> None:
+        """Start or move a deadline of a classic group."""
+        group_id, deadline, member_id = effect.group_id, effect.deadline, effect.member_id
+        if effect.stays and self._liveness.classic.is_armed(group_id, deadline, member_id):
+            return
+        self._liveness.arm_classic(group_id, deadline, member_id, effect.timeout_ms, now_ms)
+        self._timers.arm()
+
+    def renew(self, session: ArmClassicDeadline) -> None:
+        """Fast path of ``carry_out`` for the sessions of members that commit."""
+        self.arm_classic(session, self._clock.monotonic_ms())
+
     def carry_out(self, effect: DeadlineEffect) -> None:
         """Start or cancel a deadline."""
         now_ms = self._clock.monotonic_ms()
@@ -54,11 +66,8 @@ class Deadlines:
                 self._timers.arm()
             case CancelRebalanceTimeout(group_id, member_id):
                 self._liveness.cancel_rebalance(group_id, member_id)
-            case ArmClassicDeadline(group_id, deadline, member_id, timeout_ms, stays):
-                if stays and self._liveness.classic.is_armed(group_id, deadline, member_id):
-                    return
-                self._liveness.arm_classic(group_id, deadline, member_id, timeout_ms, now_ms)
-                self._timers.arm()
+            case ArmClassicDeadline():
+                self.arm_classic(effect, now_ms)
             case BeginClassicSessions(group_id, sessions):
                 self._liveness.begin_classic_sessions(group_id, sessions, now_ms)
                 self._timers.arm()
