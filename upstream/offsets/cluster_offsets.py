@@ -25,6 +25,7 @@ from model.commands.transactions import TxnOffsetCommit
 from model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
+    ErrorCode,
     GroupError,
     NonEmptyGroup,
     NotCoordinator,
@@ -45,7 +46,7 @@ from upstream.offsets.commit_queue import (
 from upstream.offsets.commit_requests import CommitRequests
 from upstream.offsets.commit_tickets import ClusterCommitTicket, make_ticket
 from upstream.offsets.offset_fetches import fetch_offsets
-from upstream.offsets.offset_requests import Row
+from upstream.offsets.offset_requests import Row, Spot
 from upstream.offsets.tasks import AnsweringTasks
 from upstream.statistics import UpstreamStatistics
 
@@ -203,8 +204,13 @@ class ClusterOffsets:
     async def _send(self, group_id: GroupId, queue: CommitQueue, first: Batch) -> None:
         batch: Batch | None = first
         try:
-            while batch is not None:
-                await self._send_batch(group_id, queue, batch)
+            while batch is not None or queue.has_settled:
+                if batch is not None:
+                    await self._send_batch(group_id, queue, batch)
+                else:
+                    queue.answer_some()
+                    if queue.has_settled:
+                        await asyncio.sleep(0)
                 batch = queue.take(self._now_ms(), self._timeout_ms)
         except asyncio.CancelledError:
             queue.fail_all(CoordinatorNotAvailable("The coordinator is stopping."))
@@ -221,16 +227,15 @@ class ClusterOffsets:
         statistics.commit_batches += 1
         statistics.commits += commits
         statistics.commits_in_flight_now += commits
+        asking = self._requests.commit(group_id, list(batch.rows.values()))
         try:
-            codes = await self._requests.commit(group_id, list(batch.rows.values()))
+            codes = await (_ask_while_answering(asking, queue) if queue.has_settled else asking)
         except GroupError as error:
-            answering = queue.fail(batch, error.with_traceback(None))
+            queue.fail(batch, error.with_traceback(None))
         else:
-            answering = queue.settle(batch, codes)
+            queue.settle(batch, codes)
         finally:
             statistics.commits_in_flight_now -= commits
-        for _ in answering:
-            await asyncio.sleep(0)
 
     # ---------------------------------------------------------------------------- transactions
 
@@ -305,3 +310,18 @@ class ClusterOffsets:
                 "member of the group: release the group to delete some of them."
             )
         )
+
+
+async def _ask_while_answering(
+    asking: Coroutine[Any, Any, dict[Spot, ErrorCode]], queue: CommitQueue
+) -> dict[Spot, ErrorCode]:
+    """Answer the batch before while the cluster has this one."""
+    task = asyncio.get_running_loop().create_task(asking)
+    try:
+        await asyncio.sleep(0)
+        while queue.has_settled:
+            queue.answer_some()
+            await asyncio.sleep(0)
+        return await task
+    finally:
+        task.cancel()

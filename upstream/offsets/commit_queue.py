@@ -8,13 +8,12 @@ batch at a time, and commits are never sent after one that came later.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final, TypeAlias
 
-from coordinator.runtime.api import Release, Reply
-from coordinator.runtime.loop.slices import Steps
+from coordinator.runtime.api import Answer, Release, Reply
 from model.commands.offsets import OffsetCommit
 from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
 from model.responses.offsets import OffsetCommitResponse
@@ -71,6 +70,8 @@ class RepeatedCommit:
 
 
 AnyCommit: TypeAlias = QueuedCommit | RepeatedCommit
+Result: TypeAlias = OffsetCommitResponse | GroupError | ErrorCode | None
+"""An answer, the code of a repeated commit, or ``None`` for the codes of the commit's rows."""
 
 
 @dataclass(slots=True)
@@ -103,12 +104,18 @@ class CommitQueue:
     commits: dict[int, AnyCommit] = field(default_factory=dict)
     weight: int = 0
     _next: int = 0
+    _settled: deque[tuple[AnyCommit, Result]] = field(default_factory=deque)
     _waiting: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits here."""
-        return not self.commits and not self._waiting
+        return not (self.commits or self._settled or self._waiting)
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether ``answer_some`` has something to do."""
+        return bool(self._settled)
 
     def add(self, commit: OffsetCommit, reply: Reply, now_ms: int) -> QueuedCommit:
         """Accept a commit; it is sent when it has been checked."""
@@ -139,32 +146,30 @@ class CommitQueue:
 
     def end(self, queued: QueuedCommit, answer: OffsetCommitResponse | GroupError) -> None:
         """Answer a commit, unless it was answered."""
-        if self._remove(queued, queued.weight):
-            queued.reply(answer)
-            self._call_waiting()
-
-    def _end_repeated(self, queued: RepeatedCommit, error: ErrorCode) -> None:
-        if self._remove(queued, REPEATED_WEIGHT):
-            queued.release(error)
-            if self._waiting:
-                self._call_waiting()
+        if self.commits.pop(queued.number, None) is not None:
+            self._answer(queued, answer)
 
     def _fail(self, queued: AnyCommit, error: GroupError) -> None:
-        if isinstance(queued, QueuedCommit):
-            self.end(queued, error)
-        else:
-            self._end_repeated(queued, error.code)
+        if self.commits.pop(queued.number, None) is not None:
+            self._answer(queued, error)
 
-    def _remove(self, queued: AnyCommit, weight: int) -> bool:
-        """Whether it was there: a commit is answered once."""
-        if self.commits.pop(queued.number, None) is None:
-            return False
+    def _answer(self, queued: AnyCommit, result: Result) -> None:
+        """Answer what is not among ``commits`` any more, so that it is answered once."""
+        if isinstance(queued, RepeatedCommit):
+            self._note_answered(queued, REPEATED_WEIGHT)
+            queued.release(_compute_code(result))
+        else:
+            self._note_answered(queued, queued.weight)
+            queued.reply(_compute_reply(queued, result))
+        if self._waiting:
+            self._call_waiting()
+
+    def _note_answered(self, queued: AnyCommit, weight: int) -> None:
         self.weight -= weight
         self.load.bytes -= weight
         statistics = self.statistics
         statistics.commits_unanswered_now -= 1
         statistics.commit_seconds.add(perf_counter() - queued.began_s)
-        return True
 
     def call_after(self, callback: Callable[[], None]) -> None:
         """Call when all commits that were accepted before are answered."""
@@ -175,7 +180,8 @@ class CommitQueue:
         while self._waiting:
             before, callback = self._waiting[0]
             oldest = next(iter(self.commits), before)
-            if oldest < before:
+            # What is settled came before what is not.
+            if oldest < before or (self._settled and self._settled[0][0].number < before):
                 return
             self._waiting.popleft()
             callback()
@@ -247,30 +253,52 @@ class CommitQueue:
         earlier = batch.rows.get(row.spot)
         return earlier is None or len(row.metadata) <= len(earlier.metadata)
 
-    def settle(self, batch: Batch, codes: dict[Spot, ErrorCode]) -> Steps[None]:
-        """Note the results of a batch, and answer the commits that are complete, in slices."""
-        for count, (queued, spots) in enumerate(batch.commits, 1):
-            if count % ANSWERS_SLICE == 0:
-                yield
+    def settle(self, batch: Batch, codes: Mapping[Spot, ErrorCode]) -> None:
+        """Note the results of a batch. Commits that are complete are to be answered."""
+        for queued, spots in batch.commits:
+            # Without a result nobody knows whether it was done.
             if isinstance(queued, RepeatedCommit):
                 code = codes.get(queued.row[:2], ErrorCode.COORDINATOR_NOT_AVAILABLE)
-                self._end_repeated(queued, code)
+                self._settle(queued, code)
                 continue
             for spot in spots:
-                # Without a result nobody knows whether it was done.
                 queued.codes[spot] = codes.get(spot, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             if not queued.left:
-                assert queued.checked is not None
-                self.end(queued, compute_answer(queued.checked, queued.codes))
+                self._settle(queued, None)
 
-    def fail(self, batch: Batch, error: GroupError) -> Steps[None]:
-        """Refuse the commits of a batch, in slices."""
-        for count, (queued, _) in enumerate(batch.commits, 1):
-            if count % ANSWERS_SLICE == 0:
-                yield
-            self._fail(queued, error)
+    def fail(self, batch: Batch, error: GroupError) -> None:
+        """The commits of a batch are to be refused."""
+        for queued, _ in batch.commits:
+            self._settle(queued, error)
+
+    def _settle(self, queued: AnyCommit, result: Result) -> None:
+        if self.commits.pop(queued.number, None) is not None:
+            self._settled.append((queued, result))
+
+    def answer_some(self) -> None:
+        """Answer some of what is settled."""
+        settled = self._settled
+        for _ in range(min(ANSWERS_SLICE, len(settled))):
+            queued, result = settled.popleft()
+            self._answer(queued, result)
 
     def fail_all(self, error: GroupError) -> None:
-        """Refuse everything."""
+        """Refuse everything that is not settled, and answer what is."""
+        while self._settled:
+            self.answer_some()
         for queued in list(self.commits.values()):
             self._fail(queued, error)
+
+
+def _compute_reply(queued: QueuedCommit, result: Result) -> Answer:
+    if isinstance(result, OffsetCommitResponse | GroupError):
+        return result
+    assert queued.checked is not None
+    return compute_answer(queued.checked, queued.codes)
+
+
+def _compute_code(result: Result) -> ErrorCode:
+    if isinstance(result, ErrorCode):
+        return result
+    assert isinstance(result, GroupError)
+    return result.code

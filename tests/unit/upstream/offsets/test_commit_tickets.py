@@ -27,6 +27,7 @@ from tests.support.upstream.offsets_rig import (
     make_lone_commit,
 )
 from tests.support.virtual.server import CALLER, make_topic_id
+from tests.support.waiting import until
 from upstream.offsets.cluster_offsets import OffsetLimits
 from upstream.offsets.commit_queue import ANSWERS_SLICE
 
@@ -119,6 +120,47 @@ async def test_many_are_answered_in_slices(rig: OffsetsRig, ticket: CommitTicket
     asked = [Released(ticket, n % PARTITIONS, n) for n in range(3 * ANSWERS_SLICE)]
     assert [await each.code() for each in asked] == [ErrorCode.NONE] * len(asked)
     assert len(rig.fake.commits()) == 2
+
+
+async def test_the_next_are_sent_before_all_are_answered(
+    rig: OffsetsRig, ticket: CommitTicket
+) -> None:
+    asked = [Released(ticket, n % PARTITIONS, n) for n in range(3 * ANSWERS_SLICE)]
+    unanswered: list[int] = []
+
+    def note(request: object) -> Fate:
+        unanswered.append(sum(not each.codes for each in asked))
+        if len(unanswered) == 2:
+            asked.append(Released(ticket, 0, 1_000))
+        return Fate.ANSWERED
+
+    rig.fake.find_fate = note
+    assert [await each.code() for each in asked] == [ErrorCode.NONE] * len(asked)
+    assert await asked[-1].code() is ErrorCode.NONE
+    assert len(unanswered) == 3
+    assert unanswered[2] > ANSWERS_SLICE
+    assert rig.fake.most_running == 1
+    assert rig.fake.offsets[G][FOO, 0][0] == 1_000
+
+
+async def test_a_stop_in_between_answers_all(rig: OffsetsRig, ticket: CommitTicket) -> None:
+    """What is done is told as done, also when the next batch is on its way."""
+    asked = [Released(ticket, n % PARTITIONS, n) for n in range(3 * ANSWERS_SLICE)]
+    requests: list[object] = []
+
+    def note(request: object) -> Fate:
+        requests.append(request)
+        if len(requests) == 2:
+            asked.append(Released(ticket, 0, 1_000))
+            rig.fake.gate = asyncio.Event()
+        return Fate.ANSWERED
+
+    rig.fake.find_fate = note
+    await until(lambda: len(rig.fake.asked) == 3, "the third is asked", pause_s=0)
+    await rig.offsets.stop()
+    codes = [await each.code() for each in asked]
+    assert codes[:-1] == [ErrorCode.NONE] * (len(asked) - 1)
+    assert codes[-1] is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 async def test_those_that_nobody_awaits_any_more_are_not_sent(
