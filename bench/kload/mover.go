@@ -21,6 +21,7 @@ type mover struct {
 	coordinator string
 	pipe        *pipe
 	offset      uint64
+	nextBeat    time.Time // counts on where the coordinator moves
 }
 
 // live returns when the members are to leave, or with an error that no member expects.
@@ -38,6 +39,10 @@ func (v *mover) live() error {
 			if err == nil {
 				v.moving.noteJoined(v, code)
 				v.mustJoin = code != codeNone
+				v.nextBeat = time.Now().Add(v.firstRest())
+				if isRetriable(code) {
+					v.rest()
+				}
 			}
 		} else {
 			code, err = v.work()
@@ -64,7 +69,9 @@ func (v *mover) take(code int16) error {
 	case codeNotCoordinator, codeCoordinatorNotAvailable:
 		v.disconnect()
 	case codeCoordinatorLoading:
-		v.rest()
+		if !v.mustJoin {
+			v.rest()
+		}
 	case codeUnknownMemberID:
 		v.seat.forget()
 		v.mustJoin = true
@@ -124,8 +131,8 @@ func (v *mover) disconnect() {
 // firstRest spreads the heartbeats of members that have joined together over the interval: those of
 // real ones drift apart, and each hears of the next rebalance at another time.
 func (v *mover) firstRest() time.Duration {
-	const steps = 100
-	return classicInterval * time.Duration(v.index%steps+1) / steps
+	steps := v.moving.spread
+	return classicInterval * time.Duration(v.index%steps+1) / time.Duration(steps)
 }
 
 // work sends commits and heartbeats until a response is an error, whose code it returns.
@@ -133,7 +140,7 @@ func (v *mover) work() (int16, error) {
 	partitions := v.seat.owned[:min(1, len(v.seat.owned))]
 	frame, offsetsAt := encodeCommitAs(
 		v.seat.group, v.seat.id, v.seat.generation, v.seat.topic, 9, partitions)
-	commits, beats := time.NewTimer(0), time.NewTimer(v.firstRest())
+	commits, beats := time.NewTimer(0), time.NewTimer(time.Until(v.nextBeat))
 	defer commits.Stop()
 	defer beats.Stop()
 	late := time.NewTicker(answerTimeout)
@@ -171,6 +178,10 @@ func (v *mover) work() (int16, error) {
 			beats.Reset(classicInterval)
 			if code, err = codeNone, errClosed; ok {
 				code, err = decodeCode(payload)
+			}
+			v.nextBeat = time.Now().Add(classicInterval)
+			if err != nil || isRetriable(code) {
+				v.nextBeat = time.Now().Add(retryPause)
 			}
 		}
 		if err != nil {

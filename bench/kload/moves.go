@@ -59,6 +59,7 @@ type moving struct {
 	group   string
 	topic   topic
 	pause   time.Duration // between two commits of a member
+	spread  int           // over so many moments their heartbeats are spread
 	movers  []*mover
 	running sync.WaitGroup
 	leaving chan struct{}
@@ -94,7 +95,7 @@ func newMoving(o options) (*moving, error) {
 		return nil, errors.New("more members than partitions")
 	}
 	return &moving{
-		to: o.addr, group: o.group, topic: t, pause: o.pause, leaving: make(chan struct{}),
+		to: o.addr, group: o.group, topic: t, pause: o.pause, spread: o.members, leaving: make(chan struct{}),
 		failed: make(chan error, 1), errors: codes{},
 	}, nil
 }

@@ -13,6 +13,7 @@ from cli.settings.tables.upstream_table import (
     BOOTSTRAP,
     PREFIX,
     RELAY_PORTS,
+    STANDBY_NODES,
     TAKEOVER_GROUPS,
 )
 from model.secret import Secret
@@ -20,7 +21,7 @@ from security.endpoints import SecurityProtocol
 from security.sasl.conversation import OAUTHBEARER
 
 PORT_MAX: Final = 65_535
-_NEEDS_CLUSTER: Final = (RELAY_PORTS, TAKEOVER_GROUPS)
+_NEEDS_CLUSTER: Final = (RELAY_PORTS, TAKEOVER_GROUPS, STANDBY_NODES)
 _TOKEN_URL: Final = PREFIX + "sasl.oauthbearer.token.endpoint.url"
 
 
@@ -48,7 +49,8 @@ def check_upstream(values: Mapping[str, Value]) -> list[str]:
     assert isinstance(servers, tuple)
     assert not isinstance(servers, Address)
     return [
-        *_check_servers(servers),
+        *_check_addresses(BOOTSTRAP, servers),
+        *_check_addresses(STANDBY_NODES, values[STANDBY_NODES] or ()),
         *_check_ports(values),
         *_check_pattern(values),
         *_check_identity(values),
@@ -57,16 +59,17 @@ def check_upstream(values: Mapping[str, Value]) -> list[str]:
     ]
 
 
-def _check_servers(servers: tuple[str, ...]) -> list[str]:
+def _check_addresses(name: str, servers: Value) -> list[str]:
     mistakes = []
-    for server in servers:
+    assert isinstance(servers, tuple)
+    for server in map(str, servers):
         try:
             address = parse_address(server)
         except ValueError as error:
-            mistakes.append(f"{BOOTSTRAP}: {error}")
+            mistakes.append(f"{name}: {error}")
             continue
         if address is not None and not address.port:
-            mistakes.append(f"{BOOTSTRAP}: {server} has no port")
+            mistakes.append(f"{name}: {server} has no port")
     return mistakes
 
 

@@ -289,6 +289,7 @@ class Scene:
             "upstream.bootstrap.servers": self.cluster.bootstrap,
             "upstream.relay.ports": f"{relays[0]}-{relays[-1]}",
             "listen.kafka": f"127.0.0.1:{kafka}",
+            **({"upstream.standby.nodes": self.server.kafka} if self.server else {}),
             **self._muster_settings,
         }
         server = MusterServer(self.folder / name, settings=settings)

@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -83,6 +83,7 @@ class Takeovers:
         pattern: re.Pattern[str] | None = None,
         on_step: OnStep | None = None,
         statistics: UpstreamStatistics | None = None,
+        others: Collection[tuple[str, int]] = (),
         clock_ms: Callable[[], int] = compute_monotonic_ms,
     ) -> None:
         self._cluster = cluster
@@ -98,7 +99,7 @@ class Takeovers:
         passed = PassedOffsets(cluster, lambda: coordinator.image)
         self._on_the_way = MembersOnTheWay(cluster, passed, self._hear)
         self._upkeep = SentinelUpkeep(cluster, self._note_lost)
-        self._others = OtherMusters(cluster, sign, self._is_moved, self._replace_dead)
+        self._others = OtherMusters(cluster, sign, self._is_moved, self._replace_dead, others)
         self._moving = Moving(
             cluster,
             coordinator,

@@ -217,6 +217,7 @@ class ClusterDataPlane:
                 session_timeouts_ms=_compute_session_timeouts_ms(settings.session_timeout_ms),
             ),
             pattern=settings.pattern,
+            others=settings.others,
             statistics=self._statistics,
         )
 

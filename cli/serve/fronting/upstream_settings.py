@@ -10,8 +10,14 @@ import re2
 from cli.serve.fronting.own_address import compute_own_address
 from cli.settings import Address, Resolved
 from cli.settings.listeners.listener_rules import compute_listener_plan
+from cli.settings.setting import parse_address
 from cli.settings.tables.security_table import parse_super_users
-from cli.settings.tables.upstream_table import PREFIX, RELAY_PORTS, TAKEOVER_GROUPS
+from cli.settings.tables.upstream_table import (
+    PREFIX,
+    RELAY_PORTS,
+    STANDBY_NODES,
+    TAKEOVER_GROUPS,
+)
 from cli.settings.upstream_rules import parse_relay_ports
 from security.client.client_security import ClientSecurity
 from security.endpoints import Endpoint
@@ -31,6 +37,7 @@ class UpstreamSettings:
     own: Address
     ports: range
     pattern: Any
+    others: tuple[Address, ...]
     keeps_offsets: bool
     session_timeout_ms: int
     metadata_interval_ms: int
@@ -60,6 +67,7 @@ def compute_upstream_settings(resolved: Resolved, cluster: ClusterSettings) -> U
         compute_own_address(listener),
         parse_relay_ports(str(resolved.values[RELAY_PORTS])),
         None if pattern is None else re2.compile(str(pattern)),
+        _compute_addresses(resolved, STANDBY_NODES),
         resolved.values[f"{PREFIX}offsets.store"] == OFFSETS_HERE,
         resolved.integer(f"{PREFIX}sentinel.session.timeout.ms"),
         resolved.integer(f"{PREFIX}metadata.interval.ms"),
@@ -70,6 +78,16 @@ def compute_upstream_settings(resolved: Resolved, cluster: ClusterSettings) -> U
             interval_ms=resolved.integer(f"{PREFIX}acls.interval.ms"),
         ),
     )
+
+
+def _compute_addresses(resolved: Resolved, name: str) -> tuple[Address, ...]:
+    found = (parse_address(str(each)) for each in _compute_texts(resolved, name))
+    return tuple(each for each in found if each is not None)
+
+
+def _compute_texts(resolved: Resolved, name: str) -> tuple[object, ...]:
+    value = resolved.values[name]
+    return value if isinstance(value, tuple) else ()
 
 
 def compute_identity(security: ClientSecurity) -> str:

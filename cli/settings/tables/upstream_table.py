@@ -9,6 +9,7 @@ PREFIX = "upstream."
 BOOTSTRAP = PREFIX + "bootstrap.servers"
 RELAY_PORTS = PREFIX + "relay.ports"
 TAKEOVER_GROUPS = PREFIX + "takeover.groups"
+STANDBY_NODES = PREFIX + "standby.nodes"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -124,6 +125,14 @@ UPSTREAM_SETTINGS = (
         "long the cluster keeps them closed while no Muster runs. Lowered to what the cluster "
         "allows.",
         minimum=10_000,
+    ),
+    _upstream(
+        "standby.nodes",
+        Kind.LIST,
+        None,
+        "`HOST:PORT` of the other Musters in front of the cluster, as they are advertised. Clients "
+        "of their groups are sent to them, and the groups are taken over when they are gone. "
+        "Others that say so are not believed.",
     ),
     _upstream(
         "acls.interval.ms",

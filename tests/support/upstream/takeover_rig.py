@@ -58,6 +58,10 @@ class NoMoves:
         return None
 
 
+PORTS = (1, 2)
+"""Of the Musters in front of one cluster; nobody listens there."""
+
+
 class TakeoverRig:
     """One Muster. ``restart`` keeps its log and nothing else."""
 
@@ -84,6 +88,7 @@ class TakeoverRig:
             SentinelSign(self.uuid, "127.0.0.1", self.port),
             rules=RULES,
             on_step=self._note_step,
+            others=[("127.0.0.1", port) for port in PORTS],
         )
         self.takeovers.attach(self.runtime.submit, NoMoves())
         self.cluster.start()

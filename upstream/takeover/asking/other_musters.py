@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -63,8 +63,10 @@ async def probe(host: str, port: int) -> bool:
 class OtherMusters:
     """Follows the sentinels of others.
 
-    ``is_ours`` says whether a group is here. ``on_dead`` is told of each group whose Muster is
-    dead, again and again while that is so.
+    Anybody with READ on a group can join it with a sentinel's sign and so name an address. Clients
+    are only sent to, and connections only made to, ``known`` addresses. ``is_ours`` says whether a
+    group is here. ``on_dead`` is told of each group whose Muster is dead, again and again while
+    that is so.
     """
 
     def __init__(
@@ -73,9 +75,11 @@ class OtherMusters:
         sign: SentinelSign,
         is_ours: Callable[[str], bool],
         on_dead: Callable[[str], None],
+        known: Collection[tuple[str, int]] = (),
     ) -> None:
         self._cluster = cluster
         self._sign = sign
+        self._known = frozenset((*known, (sign.host, sign.port)))
         self._is_ours = is_ours
         self._on_dead = on_dead
         self._groups: dict[str, str] = {}
@@ -142,9 +146,12 @@ class OtherMusters:
             for group in response.groups:
                 sign = read_view(group).sign
                 is_read = compute_code(group.error_code) is ErrorCode.NONE
-                if is_read and sign is not None and sign.uuid != self._sign.uuid:
+                if is_read and sign is not None and self._is_known_other(sign):
                     found[str(group.group_id)] = sign
         return found
+
+    def _is_known_other(self, sign: SentinelSign) -> bool:
+        return sign.uuid != self._sign.uuid and (sign.host, sign.port) in self._known
 
     async def _follow(self) -> None:
         while True:

@@ -54,7 +54,10 @@ def compute_obstacle(move: Move, view: GroupView, rules: MoveRules) -> str:
     if not view.is_of_consumers:
         return f"its protocol type is {view.protocol_type!r}: such groups stay in the cluster"
     if sign is not None and sign.uuid != rules.uuid and not move.may_replace:
-        return f"the Muster at {sign.host}:{sign.port} has it"
+        return (
+            f"the Muster at {sign.host}:{sign.port} has it: name that in upstream.standby.nodes if "
+            "this one is to stand by"
+        )
     if sentinel is not None and sign is None and view.state == _STABLE and not move.has_joined:
         # A sentinel that is on its way in would be without a sign, but it would not be Stable.
         where = f"{sentinel.client_id} ({sentinel.host})"

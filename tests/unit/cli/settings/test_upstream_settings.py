@@ -52,6 +52,7 @@ def test_super_users_count_beside_the_acls_of_the_cluster() -> None:
         ({**FRONT, PORTS: "many"}, "upstream.relay.ports: many is not a range of ports"),
         ({**FRONT, "upstream.takeover.groups": "("}, r"\( is no regular expression of RE2"),
         ({**FRONT, "upstream.offsets.store": "both"}, "both is not one of upstream, muster"),
+        ({**FRONT, "upstream.standby.nodes": "b"}, "upstream.standby.nodes: b is not HOST:PORT"),
         (
             {**FRONT, "upstream.security.protocol": "SASL_SSL"},
             r"upstream.security.protocol \(SASL_SSL\) needs upstream.sasl.mechanism",

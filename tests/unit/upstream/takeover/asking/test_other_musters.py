@@ -38,7 +38,9 @@ async def listening(answer: bytes) -> AsyncIterator[int]:
         server.close()
 
 
-def make(port: int, uuid: str = "uuid-2") -> tuple[OtherMusters, list[str]]:
+def make(
+    port: int, uuid: str = "uuid-2", *, is_known: bool = True
+) -> tuple[OtherMusters, list[str]]:
     """A cluster with a group that the Muster at this port has."""
     model = ClusterModel(initial_delay_ms=0)
     joined: list[str] = []
@@ -51,7 +53,8 @@ def make(port: int, uuid: str = "uuid-2") -> tuple[OtherMusters, list[str]]:
     model.sync(GROUP, joined[0], INSTANCE_ID, 1, {joined[0]: assignment}, lambda synced: None)
     dead: list[str] = []
     cluster = cast(Cluster, ModelCluster(model))
-    return OtherMusters(cluster, OWN, lambda group_id: False, dead.append), dead
+    known = (("127.0.0.1", port),) if is_known else ()
+    return OtherMusters(cluster, OWN, lambda group_id: False, dead.append, known), dead
 
 
 async def test_a_muster_that_answers_is_found() -> None:
@@ -60,6 +63,15 @@ async def test_a_muster_that_answers_is_found() -> None:
         await others.look()
         assert others.find(GROUP) == SentinelSign("uuid-2", "127.0.0.1", port)
         assert others.find("other") is None
+        assert dead == []
+
+
+async def test_a_sign_that_nobody_has_named_is_not_believed() -> None:
+    async with listening(b"\x00\x00\x00\x06aaaaaa") as port:
+        others, dead = make(port, is_known=False)
+        await others.look()
+        assert others.find(GROUP) is None
+        assert not others.is_dead(GROUP)
         assert dead == []
 
 
