@@ -151,6 +151,8 @@ def _look_at_member(
     exchange.member_id = body.member_id
     if key in (JOIN_GROUP, SYNC_GROUP):
         exchange.waits = make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR)
+    if key == SYNC_GROUP and body.assignments:
+        relaying.members.note_leader(body.group_id, body.member_id, body.generation_id)
     if key != JOIN_GROUP:
         return passed
     places = relaying.places

@@ -42,6 +42,6 @@ def make_adoption(move: Move, action: Adopt) -> AdoptGroup:
         max(action.generation, 0),
         PROTOCOL_TYPE,
         action.protocol or None,
-        members[0].member_id if members else None,
+        MemberId(action.leader) if action.leader else None,
         members,
     )

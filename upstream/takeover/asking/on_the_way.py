@@ -149,10 +149,7 @@ class MembersOnTheWay:
         """The members are adopted: everything goes to the coordinator here, in order."""
         assert self.submit_here is not None
         for command, reply in self._take_all(group_id):
-            if isinstance(command, SyncGroup):
-                reply(RebalanceInProgress("The group was taken over: the member has to rejoin."))
-            else:
-                self.submit_here(command, reply)
+            self.submit_here(command, reply)
 
     def turn_away(self, group_id: str) -> None:
         """The cluster has the group: the members are sent there."""

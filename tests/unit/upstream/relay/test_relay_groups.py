@@ -318,6 +318,20 @@ async def test_members_are_seen_until_they_leave() -> None:
         assert not rig.relays.members_of("g")
 
 
+async def test_the_leader_is_who_sends_the_assignment_of_a_generation() -> None:
+    async with run_relays(answer_with({11: {}, 12: {}, 14: {}})) as rig:
+        client = await rig.connect()
+        made = [{"member_id": "m1", "assignment": b"x"}]
+        for member_id, assignments in (("m1", made), ("m2", [])):
+            names = {"group_id": "g", "member_id": member_id}
+            await client.ask(12, 4, **names)
+            await client.ask(14, 5, **names, generation_id=4, assignments=assignments)
+        seen = rig.relays.members_of("g")
+        assert {name: each.led_generation for name, each in seen.items()} == {"m1": 4, "m2": -1}
+        await client.ask(11, 9, group_id="g", member_id="m1", session_timeout=9_000)
+        assert rig.relays.members_of("g")["m1"].led_generation == -1
+
+
 async def test_who_is_refused_is_not_seen_and_hides_nobody() -> None:
     async with run_relays(answer_with({12: {}, 11: {"error_code": 30}})) as rig:
         client = await rig.connect()
