@@ -103,11 +103,12 @@ class MembersOnTheWay:
                 wait_ms = min(command.rebalance_timeout_ms // 2, _HELD_MAX_MS)
                 self._hold(key, command, reply, wait_ms)
             case SyncGroup():
-                self._hear(command.group_id, command.member_id, -1)
+                self._hear(command.group_id, command.member_id, command.generation)
                 self._hold((SyncGroup, command.member_id), command, reply, _HELD_MAX_MS)
             case OffsetCommit():
                 if command.member_id:
-                    self._hear(command.group_id, command.member_id, -1)
+                    epoch = command.member_epoch
+                    self._hear(command.group_id, command.member_id, -1 if epoch is None else epoch)
                 self._queue(command, reply)
             case OffsetFetch() | LeaveGroup():
                 self._queue(command, reply)
