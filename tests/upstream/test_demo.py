@@ -15,7 +15,7 @@ from tests.groups import CHECKOUT
 from tests.support.waiting import wait_until
 from tests.upstream.cases import slow
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300), slow]
+pytestmark = [pytest.mark.timeout(300), slow]
 
 COMMAND = [*DEMO, "--upstream"]
 CHECKED = (

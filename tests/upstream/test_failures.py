@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.releases import KAFKA_3_9_1, KAFKA_4_3_CLASSIC, RELEASES, Release
-from tests.server import MusterServer
 from tests.support.waiting import wait_until
 from tests.support.wire.blocking import Client
 from tests.upstream.cases import slow
@@ -113,26 +112,33 @@ def evict(scene: Scene, member_id: str) -> None:
 
 
 @slow
-def test_a_second_muster_takes_the_group(tmp_path: Path) -> None:
-    """The first is fenced; members that were told its address alone find the second."""
+def test_a_second_muster_takes_the_groups_of_one_that_is_dead(tmp_path: Path) -> None:
+    """Members that know both addresses go on there; the first, when it is back, is fenced."""
     with Scene(tmp_path, KAFKA_4_3_CLASSIC) as scene:
+        first = scene.server
+        assert first is not None
+        second = scene.make_server("second")
+        (address,) = (
+            word.removeprefix(option)
+            for option in ["--listen.kafka="]
+            for word in second.arguments
+            if word.startswith(option)
+        )
         for client in (JAVA, CONFLUENT):
-            scene.join(client, client)
+            scene.join(client, client, bootstrap=f"{first.kafka},{address}")
         settle(scene)
         scene.take()
         settle(scene)
-        first = scene.server
-        assert first is not None
-        with scene.make_server("second") as second:
+        with second:
             scene.server = second
-            scene.take()
+            assert scene.find_place() == "upstream"
+            first.kill()
+            wait_until(lambda: scene.find_place() == "muster", "the second has the group")
+            settle(scene)
+            first.start()
+            scene.server = first
+            wait_until(lambda: scene.find_place() == "upstream", "the first gives the group up")
+            scene.server = second
             settle(scene)
             assert scene.find_place() == "muster"
-            check_gone(scene, first)
             scene.finish()
-
-
-def check_gone(scene: Scene, first: MusterServer) -> None:
-    scene.server, second = first, scene.server
-    wait_until(lambda: scene.find_place() == "upstream", "the first has given the group up")
-    scene.server = second
