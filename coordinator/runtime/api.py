@@ -19,7 +19,7 @@ from coordinator.runtime.targets.client_assignments import ClientAssignments
 from model.commands.command import Command
 from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.errors import GroupError
+from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, LogPartition, MemberId, TopicName
 from model.log.commit_records import OffsetColumns
 from model.places import GroupPlace
@@ -27,9 +27,15 @@ from model.responses.response import Response
 from model.topics import Topic, TopicImage
 
 Answer: TypeAlias = Response | GroupError
-Release: TypeAlias = Callable[[], None]
 Reply: TypeAlias = Callable[[Answer], None]
 """Called exactly once, on the loop; never before ``submit`` returns for a command that writes."""
+
+
+class Release(Protocol):
+    """Answers a repeated commit; called exactly once, on the loop, after ``commit`` returned."""
+
+    def __call__(self, error: ErrorCode = ErrorCode.NONE, /) -> None:
+        """The commit is durable; or it has failed with this error, for each of its partitions."""
 
 
 def ignore_answer(answer: Answer) -> None:
@@ -79,9 +85,17 @@ class CommitTicket(Protocol):
     def commit(self, offsets: OffsetColumns, monotonic_ms: int, release: Release) -> bool:
         """Commit offsets without metadata; ``release`` is called once, when they are durable.
 
+        Offsets that are kept elsewhere may fail there; ``release`` then gets the error.
         Returns ``False``, without committing, if the offsets must be submitted as a command: the
         ticket is invalid, or a partition does not exist. The ``keys`` of several offsets must come
         from ``name_partitions`` of this ticket.
+        """
+
+    def permits(self, partition: int) -> bool:
+        """Whether ``commit`` would take this partition, for offsets that are kept elsewhere.
+
+        The group is in the same place as before. The caller's session is renewed as by a commit;
+        nothing is written.
         """
 
     def name_partitions(self, partitions: NDArray[np.int32]) -> list[bytes] | None:

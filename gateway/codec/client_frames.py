@@ -12,6 +12,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
 from coordinator.runtime.loop.slices import Steps
+from gateway.codec import commit_frames
 from gateway.codec.decoding import Cursor, DecodeError, decode, skip_tags
 from gateway.codec.decoding_in_slices import LEAST_BYTES, decode_in_slices
 from gateway.codec.encoding import encode
@@ -79,11 +80,19 @@ def encode_request(
     """The whole frame, size included."""
     target: Any = request_type(request.key, version)
     _check_names(request.key, request.fields)
-    body = encode(target, _make_entity(target, request.fields))
+    body = _encode_by_hand(request, version)
+    if body is None:
+        body = encode(target, _make_entity(target, request.fields))
     head = struct.pack(">hhih", request.key, version, correlation_id, len(client_id)) + client_id
     if target.__header_schema__.__flexible__:
         head += b"\x00"
     return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def _encode_by_hand(request: ClientRequest, version: int) -> bytes | None:
+    if request.key == commit_frames.KEY and version in commit_frames.VERSIONS:
+        return commit_frames.encode_commit(request.fields)
+    return None
 
 
 def decode_response(key: int, version: int, frame: bytes) -> Steps[Any]:
@@ -96,6 +105,10 @@ def decode_response(key: int, version: int, frame: bytes) -> Steps[Any]:
     if target.__header_schema__.__flexible__:
         skip_tags(cursor)
     if len(frame) < LEAST_BYTES:
+        if key == commit_frames.KEY and version in commit_frames.VERSIONS:
+            commit = commit_frames.decode_commit_response(frame, cursor.pos, len(frame), version)
+            if commit is not None:
+                return commit
         return decode(target, frame, cursor.pos, len(frame), ELEMENTS_MAX)
     return (yield from decode_in_slices(target, frame, cursor.pos, len(frame), ELEMENTS_MAX))
 

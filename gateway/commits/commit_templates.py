@@ -48,6 +48,10 @@ _START: Final = struct.Struct(">ihh")
 _HEAD_AT: Final = 12
 _RESULT: Final = struct.Struct(">i5x")
 """A partition without error, and the end of the response."""
+_ERROR: Final = struct.Struct(">h")
+_AFTER_PARTITION: Final = struct.Struct(">h3x").size
+"""The bytes of a response from the error of its last partition on."""
+_RESULT_SIZE: Final = struct.Struct(">ihx").size
 
 
 class CommitTemplate:
@@ -158,7 +162,7 @@ class CommitRowsTemplate:
         keys, answer_start, answer = known
         leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
         offsets = OffsetColumns(table["partition"], table["offset"], leader_epochs, keys=keys)
-        pending = PendingCommit(client, answer_start + frame[8:12] + answer)
+        pending = PendingRows(client, answer_start + frame[8:12] + answer, self._count)
         if self._ticket.commit(offsets, int(now * 1_000), pending.release):
             return pending
         return None
@@ -198,13 +202,38 @@ class PendingCommit:
         self.frame = frame
         self.answered = False
 
-    def release(self) -> None:
-        """Answer the commit; it is durable."""
+    def release(self, error: ErrorCode = ErrorCode.NONE, /) -> None:
+        """Answer the commit: it is durable, or it has failed."""
+        if error:
+            self._fail(error)
         self.answered = True
         self._client.send_answered()
 
+    def _fail(self, error: ErrorCode) -> None:
+        """Put the error in the place of the partition's."""
+        frame = self.frame
+        at = len(frame) - _AFTER_PARTITION
+        self.frame = frame[:at] + _ERROR.pack(error) + frame[at + _ERROR.size :]
+
     def abandon(self) -> None:
         """The connection is closed; the commit is completed all the same."""
+
+
+class PendingRows(PendingCommit):
+    """The same for a commit of ``count`` partitions."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self, client: ClientConnection, frame: bytes, count: int) -> None:
+        super().__init__(client, frame)
+        self._count = count
+
+    def _fail(self, error: ErrorCode) -> None:
+        failed = bytearray(self.frame)
+        last = len(failed) - _AFTER_PARTITION
+        for number in range(self._count):
+            _ERROR.pack_into(failed, last - number * _RESULT_SIZE, error)
+        self.frame = bytes(failed)
 
 
 def keep_template(context: RequestContext, request: Commit, command: OffsetCommit) -> None:

@@ -233,8 +233,7 @@ class FrontedCoordinator:
         return self._runtime.ticket(group_id, member_id)
 
     def commit_ticket(self, command: OffsetCommit) -> CommitTicket | None:
-        # Commits go to the cluster; or they end when the group goes back, and no ticket would.
-        return None
+        return self._offsets.ticket(command)
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         return self._runtime.touch(group_id, member_id)

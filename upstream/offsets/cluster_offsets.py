@@ -11,7 +11,6 @@ sentinel joins again first (``Takeovers.note_lost_answer``).
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +18,7 @@ from typing import Any, Final
 
 import structlog
 
-from coordinator.runtime.api import Answer, Coordinator, Reply
+from coordinator.runtime.api import Answer, Coordinator, Release, Reply
 from model.commands.offsets import DeleteOffsets, OffsetCommit, OffsetFetch
 from model.commands.places import CheckCommit, CheckTxnCommit
 from model.commands.transactions import TxnOffsetCommit
@@ -36,16 +35,17 @@ from model.responses.offsets import OffsetCommitResponse
 from model.responses.response import Response
 from upstream.cluster.cluster import Cluster
 from upstream.hooks import Takeovers
+from upstream.offsets.checked_commits import accept_rows, compute_answer
 from upstream.offsets.commit_queue import (
     Batch,
     CommitQueue,
     Load,
     QueuedCommit,
-    accept_rows,
-    compute_answer,
 )
 from upstream.offsets.commit_requests import CommitRequests
+from upstream.offsets.commit_tickets import ClusterCommitTicket, make_ticket
 from upstream.offsets.offset_fetches import fetch_offsets
+from upstream.offsets.offset_requests import Row
 from upstream.offsets.tasks import AnsweringTasks
 from upstream.statistics import UpstreamStatistics
 
@@ -136,31 +136,39 @@ class ClusterOffsets:
             reply(refusal)
             return
         queue = self._find_queue(group_id)
-        limits = self._limits
-        if queue.weight > limits.group_bytes or self._load.bytes > limits.all_bytes:
+        if self._is_full(queue):
             reply(CoordinatorLoadInProgress(TOO_MANY))
             return
-        queued = queue.add(command, self._count(reply), self._now_ms())
+        queued = queue.add(command, reply, self._now_ms())
         self._coordinator.submit(
             CheckCommit(command), partial(self._on_checked, group_id, queue, queued)
         )
 
-    def _count(self, reply: Reply) -> Reply:
-        """Count a commit until it is answered, and how long that takes."""
-        statistics, began_s = self._statistics, time.perf_counter()
-        statistics.commits_unanswered_now += 1
+    def ticket(self, command: OffsetCommit) -> ClusterCommitTicket | None:
+        """A ticket for repetitions of a commit of one partition, while its group stays here."""
+        return make_ticket(self._coordinator, command, self._commit_row)
 
-        def answer_counted(answer: Answer) -> None:
-            statistics.commits_unanswered_now -= 1
-            statistics.commit_seconds.add(time.perf_counter() - began_s)
-            reply(answer)
+    def _commit_row(self, group_id: GroupId, row: Row, release: Release) -> bool:
+        """Queue what a ticket has checked; ``False`` if ``commit`` has to refuse it."""
+        if self._is_stopping or group_id in self._closed:
+            return False
+        queue = self._find_queue(group_id)
+        if self._is_full(queue):
+            return False
+        queue.add_repeated(row, release, self._now_ms())
+        self._go_on(group_id, queue)
+        return True
 
-        return answer_counted
+    def _is_full(self, queue: CommitQueue) -> bool:
+        limits = self._limits
+        return queue.weight > limits.group_bytes or self._load.bytes > limits.all_bytes
 
     def _find_queue(self, group_id: GroupId) -> CommitQueue:
         queue = self._queues.get(group_id)
         if queue is None:
-            queue = self._queues[group_id] = CommitQueue(len(group_id.encode()), self._load)
+            queue = self._queues[group_id] = CommitQueue(
+                len(group_id.encode()), self._load, self._statistics
+            )
         return queue
 
     def _call_after(self, group_id: GroupId, callback: Callable[[], None]) -> None:

@@ -8,16 +8,19 @@ batch at a time, and commits are never sent after one that came later.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Final, TypeAlias
 
-from coordinator.runtime.api import Reply
+from coordinator.runtime.api import Release, Reply
 from coordinator.runtime.loop.slices import Steps
-from model.commands.offsets import OffsetCommit, TopicOffsets
+from model.commands.offsets import OffsetCommit
 from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
-from model.responses.offsets import OffsetCommitResponse, PartitionResult, TopicResult
+from model.responses.offsets import OffsetCommitResponse
+from upstream.offsets.checked_commits import accept_rows, compute_answer
 from upstream.offsets.offset_requests import Row, Spot
+from upstream.statistics import UpstreamStatistics
 
 BATCH_BYTES_MAX: Final = 400_000
 """A broker writes a request as one batch of records, of 1 MB at most by default."""
@@ -25,6 +28,8 @@ ANSWERS_SLICE: Final = 100
 """Commits answered in one iteration, each in some 50 µs."""
 ROW_BYTES: Final = 100
 """A record without the texts in it."""
+REPEATED_WEIGHT: Final = 2 * ROW_BYTES
+"""A commit of one partition without metadata."""
 
 
 def weigh(commit: OffsetCommit) -> int:
@@ -48,9 +53,24 @@ class QueuedCommit:
     reply: Reply
     since_ms: int
     weight: int
+    began_s: float
     checked: OffsetCommitResponse | None = None
     left: deque[Row] = field(default_factory=deque)
     codes: dict[Spot, ErrorCode] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RepeatedCommit:
+    """A commit of one partition by a ticket, which has checked it, that is not answered yet."""
+
+    number: int
+    row: Row
+    release: Release
+    since_ms: int
+    began_s: float
+
+
+AnyCommit: TypeAlias = QueuedCommit | RepeatedCommit
 
 
 @dataclass(slots=True)
@@ -58,7 +78,7 @@ class Batch:
     """The rows of one request, and the commits that they are of, with their partitions."""
 
     rows: dict[Spot, Row] = field(default_factory=dict)
-    commits: list[tuple[QueuedCommit, list[Spot]]] = field(default_factory=list)
+    commits: list[tuple[AnyCommit, Sequence[Spot]]] = field(default_factory=list)
     bytes: int = 0
 
 
@@ -79,7 +99,8 @@ class CommitQueue:
 
     id_bytes: int
     load: Load
-    commits: dict[int, QueuedCommit] = field(default_factory=dict)
+    statistics: UpstreamStatistics
+    commits: dict[int, AnyCommit] = field(default_factory=dict)
     weight: int = 0
     _next: int = 0
     _waiting: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
@@ -91,12 +112,22 @@ class CommitQueue:
 
     def add(self, commit: OffsetCommit, reply: Reply, now_ms: int) -> QueuedCommit:
         """Accept a commit; it is sent when it has been checked."""
-        queued = QueuedCommit(self._next, commit, reply, now_ms, weigh(commit))
-        self._next += 1
-        self.commits[queued.number] = queued
-        self.weight += queued.weight
-        self.load.bytes += queued.weight
+        weight = weigh(commit)
+        queued = QueuedCommit(self._next, commit, reply, now_ms, weight, perf_counter())
+        self._note_added(queued, weight)
         return queued
+
+    def add_repeated(self, row: Row, release: Release, now_ms: int) -> None:
+        """Accept a commit that a ticket has checked."""
+        queued = RepeatedCommit(self._next, row, release, now_ms, perf_counter())
+        self._note_added(queued, REPEATED_WEIGHT)
+
+    def _note_added(self, queued: AnyCommit, weight: int) -> None:
+        self.commits[self._next] = queued
+        self._next += 1
+        self.weight += weight
+        self.load.bytes += weight
+        self.statistics.commits_unanswered_now += 1
 
     def note_checked(self, queued: QueuedCommit, answer: OffsetCommitResponse) -> None:
         """The check has accepted some rows of a commit; without any, it is answered."""
@@ -108,12 +139,32 @@ class CommitQueue:
 
     def end(self, queued: QueuedCommit, answer: OffsetCommitResponse | GroupError) -> None:
         """Answer a commit, unless it was answered."""
+        if self._remove(queued, queued.weight):
+            queued.reply(answer)
+            self._call_waiting()
+
+    def _end_repeated(self, queued: RepeatedCommit, error: ErrorCode) -> None:
+        if self._remove(queued, REPEATED_WEIGHT):
+            queued.release(error)
+            if self._waiting:
+                self._call_waiting()
+
+    def _fail(self, queued: AnyCommit, error: GroupError) -> None:
+        if isinstance(queued, QueuedCommit):
+            self.end(queued, error)
+        else:
+            self._end_repeated(queued, error.code)
+
+    def _remove(self, queued: AnyCommit, weight: int) -> bool:
+        """Whether it was there: a commit is answered once."""
         if self.commits.pop(queued.number, None) is None:
-            return
-        self.weight -= queued.weight
-        self.load.bytes -= queued.weight
-        queued.reply(answer)
-        self._call_waiting()
+            return False
+        self.weight -= weight
+        self.load.bytes -= weight
+        statistics = self.statistics
+        statistics.commits_unanswered_now -= 1
+        statistics.commit_seconds.add(perf_counter() - queued.began_s)
+        return True
 
     def call_after(self, callback: Callable[[], None]) -> None:
         """Call when all commits that were accepted before are answered."""
@@ -139,18 +190,23 @@ class CommitQueue:
         self._refuse_old(now_ms - waits_max_ms)
         batch = Batch()
         for queued in self.commits.values():
-            if queued.checked is None or not self._add(batch, queued):
+            if isinstance(queued, RepeatedCommit):
+                is_added = self._add_repeated(batch, queued)
+            else:
+                is_added = queued.checked is not None and self._add(batch, queued)
+            if not is_added:
                 break
         return batch if batch.commits else None
 
     def _refuse_old(self, before_ms: int) -> None:
         old = []
         for queued in self.commits.values():
-            if queued.checked is None or queued.since_ms >= before_ms:
+            is_checked = isinstance(queued, RepeatedCommit) or queued.checked is not None
+            if not is_checked or queued.since_ms >= before_ms:
                 break
             old.append(queued)
         for queued in old:
-            self.end(queued, CoordinatorNotAvailable("The cluster does not answer in time."))
+            self._fail(queued, CoordinatorNotAvailable("The cluster does not answer in time."))
 
     def _add(self, batch: Batch, queued: QueuedCommit) -> bool:
         """Add what fits; whether all of the commit did."""
@@ -164,6 +220,17 @@ class CommitQueue:
         if spots:
             batch.commits.append((queued, spots))
         return not left
+
+    def _add_repeated(self, batch: Batch, queued: RepeatedCommit) -> bool:
+        """``_add``; a row without metadata may replace any other."""
+        row = queued.row
+        size = self._measure(row)
+        if batch.rows and batch.bytes + size > BATCH_BYTES_MAX:
+            return False
+        batch.rows[row.topic, row.partition] = row
+        batch.bytes += size
+        batch.commits.append((queued, ()))
+        return True
 
     def _measure(self, row: Row) -> int:
         # Text is at most three bytes a UTF-16 unit; the key has the group and the topic.
@@ -185,6 +252,10 @@ class CommitQueue:
         for count, (queued, spots) in enumerate(batch.commits, 1):
             if count % ANSWERS_SLICE == 0:
                 yield
+            if isinstance(queued, RepeatedCommit):
+                code = codes.get(queued.row[:2], ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                self._end_repeated(queued, code)
+                continue
             for spot in spots:
                 # Without a result nobody knows whether it was done.
                 queued.codes[spot] = codes.get(spot, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -197,44 +268,9 @@ class CommitQueue:
         for count, (queued, _) in enumerate(batch.commits, 1):
             if count % ANSWERS_SLICE == 0:
                 yield
-            self.end(queued, error)
+            self._fail(queued, error)
 
     def fail_all(self, error: GroupError) -> None:
         """Refuse everything."""
         for queued in list(self.commits.values()):
-            self.end(queued, error)
-
-
-def accept_rows(topics: Iterable[TopicOffsets], answer: OffsetCommitResponse) -> list[Row]:
-    """The rows that a check has accepted, by the names of their topics now."""
-    rows: dict[Spot, Row] = {}
-    # A topic without partitions may have no result.
-    asked = (topic for topic in topics if len(topic.partitions))
-    results = (result for result in answer.topics if result.partitions)
-    for topic, result in zip(asked, results, strict=True):
-        for row, checked in zip(topic.offsets.rows(), result.partitions, strict=True):
-            if checked.error is ErrorCode.NONE and result.name is not None:
-                found = Row(result.name, *row)
-                rows.pop(found.spot, None)
-                rows[found.spot] = found
-    return list(rows.values())
-
-
-def compute_answer(
-    checked: OffsetCommitResponse, codes: Mapping[Spot, ErrorCode]
-) -> OffsetCommitResponse:
-    """The answer to a commit: what the check has refused, and the results of the rest."""
-    return OffsetCommitResponse(tuple(_compute_topic(topic, codes) for topic in checked.topics))
-
-
-def _compute_topic(topic: TopicResult, codes: Mapping[Spot, ErrorCode]) -> TopicResult:
-    name = topic.name
-    if name is None:
-        return topic
-    rows = tuple(
-        PartitionResult(row.partition, codes[name, row.partition])
-        if row.error is ErrorCode.NONE
-        else row
-        for row in topic.partitions
-    )
-    return replace(topic, partitions=rows)
+            self._fail(queued, error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from coordinator.runtime.api import Reply
+from coordinator.runtime.api import CommitTicket, Reply
 from model.commands.offsets import DeleteOffsets, OffsetCommit, OffsetFetch
 from model.commands.transactions import TxnOffsetCommit
 from model.ids import GroupId
@@ -19,6 +19,9 @@ class Offsets(Protocol):
 
     def commit(self, command: OffsetCommit, reply: Reply) -> None:
         """Commit; answered when it cannot be lost any more."""
+
+    def ticket(self, command: OffsetCommit) -> CommitTicket | None:
+        """A ticket for commits like this one (``Coordinator.commit_ticket``)."""
 
     def commit_transaction(self, command: TxnOffsetCommit, reply: Reply) -> None:
         """Commit in a transaction."""

@@ -25,6 +25,10 @@ class OwnOffsets:
             return
         self._coordinator.submit(command, reply)
 
+    def ticket(self, command: OffsetCommit) -> None:
+        """None: commits end when the group goes back, and no ticket of the runtime's would."""
+        return
+
     def commit_transaction(self, command: TxnOffsetCommit, reply: Reply) -> None:
         """Refuse: the transaction ends in the cluster, which does not know of offsets here."""
         reply(

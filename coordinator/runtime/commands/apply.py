@@ -108,6 +108,13 @@ class Apply:
         except Exception as bug:  # noqa: BLE001 - ends the process
             self._end(bug, entry)
 
+    def renew(self, session: ArmClassicDeadline) -> None:
+        """Renew the session of a member whose commit, made with a ticket, is kept elsewhere."""
+        try:
+            self._effects.carry_out(session)
+        except Exception as bug:  # noqa: BLE001 - ends the process
+            self._end(bug, session)
+
     def transaction(
         self, shard: Shard, outcome: Outcome, groups: tuple[GroupId, ...], reply: Reply
     ) -> None:

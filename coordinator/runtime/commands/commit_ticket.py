@@ -41,6 +41,7 @@ class CommitTicket:
         "_encoder",
         "_grant",
         "_partitions",
+        "_place",
         "_room",
         "_shard",
     )
@@ -51,6 +52,7 @@ class CommitTicket:
         self._shard = shard
         self._grant = grant
         self._partitions = topic.partitions
+        self._place = shard.places.get(grant.group_id)
         self._encoder = CommitEncoder(grant.group_id, topic.name, topic.topic_id)
 
     def name_partitions(self, partitions: NDArray[np.int32]) -> list[bytes] | None:
@@ -74,6 +76,19 @@ class CommitTicket:
         room.apply.repeated_commit(shard, grant.group_id, grant.session, entry)
         if offsets.keys:
             room.writer.write_if_full()
+        return True
+
+    def permits(self, partition: int) -> bool:
+        grant, room, shard = self._grant, self._room, self._shard
+        if (
+            not 0 <= partition < self._partitions
+            or not room.is_open
+            or shard.places.get(grant.group_id) is not self._place
+            or not grant.holds(shard)
+        ):
+            return False
+        if grant.session is not None:
+            room.apply.renew(grant.session)
         return True
 
     def _has_partitions(self, partitions: Column) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from coordinator.runtime.loop.refused_joins import RefusedJoins
@@ -23,12 +24,7 @@ class Histogram:
 
     def add(self, value_s: float) -> None:
         """Count one value."""
-        for index, bound in enumerate(self.BOUNDS_S):
-            if value_s <= bound:
-                self.counts[index] += 1
-                break
-        else:
-            self.counts[-1] += 1
+        self.counts[bisect_left(self.BOUNDS_S, value_s)] += 1
         self.sum_s += value_s
 
 

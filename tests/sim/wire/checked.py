@@ -66,7 +66,8 @@ class CheckedCommitTicket:
         command = replace(self._command, topics=(replace(topic, offsets=offsets),))
         end = self._coordinator.begin_commit(command)
 
-        def on_durable() -> None:
+        def on_durable(error: ErrorCode = ErrorCode.NONE) -> None:
+            assert not error, "offsets are kept here"
             end(_all_accepted(command))
             release()
 
@@ -74,6 +75,10 @@ class CheckedCommitTicket:
         if not is_taken:
             end(GroupError("not by a ticket"))
         return is_taken
+
+    def permits(self, partition: int) -> bool:
+        """Offsets are kept here."""
+        raise AssertionError
 
     def name_partitions(self, partitions: Any) -> None:
         """Commits of many partitions go the long way here."""

@@ -7,15 +7,16 @@ import itertools
 from functools import partial
 from typing import Any, cast
 
-from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.api import Answer, CommitTicket, Reply
 from coordinator.runtime.runtime import Runtime
 from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
-from model.commands.places import AdoptedMember, AdoptGroup
+from model.commands.places import AdoptedMember, AdoptGroup, NotePlace
 from model.commands.transactions import TxnOffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.errors import GroupError
+from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, MemberId, ProducerId, TopicName
-from model.log.commit_records import make_offset_columns
+from model.log.commit_records import OffsetColumns, make_offset_columns
+from model.places import Place
 from model.responses.offsets import OffsetCommitResponse, OffsetFetchResponse
 from model.topics import Topic
 from tests.support.memory import MemoryLogStore
@@ -58,6 +59,13 @@ class OffsetsRig:
         await self.runtime.call(command)
         self.seats.join(G)
 
+    async def start_alone(self) -> None:
+        """Start with the group and no members: whoever commits is none."""
+        await self.runtime.start([Topic(FOO, make_topic_id("foo"), PARTITIONS)])
+        await self.runtime.loaded()
+        await self.runtime.call(NotePlace(CALLER, G, Place.MUSTER))
+        self.seats.join(G)
+
     async def stop(self) -> None:
         await self.offsets.stop()
         await self.runtime.stop()
@@ -65,6 +73,16 @@ class OffsetsRig:
     def commit(self, member: str, *rows: tuple[int, int] | tuple[int, int, str]) -> Asked:
         """Commit offsets of partitions of ``foo``, with metadata."""
         return Asked(partial(self.offsets.commit, make_commit(member, *rows)))
+
+    def commit_alone(self, *rows: tuple[int, int] | tuple[int, int, str]) -> Asked:
+        """The same of who is no member."""
+        return Asked(partial(self.offsets.commit, make_lone_commit(*rows)))
+
+    def find_ticket(self) -> CommitTicket:
+        """A ticket of who is no member."""
+        ticket = self.offsets.ticket(make_lone_commit((0, 1)))
+        assert ticket is not None
+        return ticket
 
     def fetch(self, *partitions: int, require_stable: bool = False) -> Asked:
         """Fetch partitions of ``foo``; all if none is named."""
@@ -81,6 +99,11 @@ class OffsetsRig:
 def make_commit(member: str, *rows: Any, topic: TopicName = FOO) -> OffsetCommit:
     """A commit of a member at ``GENERATION``."""
     return OffsetCommit(CALLER, G, MemberId(member), GENERATION, _make_topics(topic, *rows))
+
+
+def make_lone_commit(*rows: Any) -> OffsetCommit:
+    """A commit of who is no member."""
+    return OffsetCommit(CALLER, G, MemberId(""), None, _make_topics(FOO, *rows))
 
 
 def make_txn_commit(member: str, *rows: Any) -> TxnOffsetCommit:
@@ -100,6 +123,29 @@ def make_txn_commit(member: str, *rows: Any) -> TxnOffsetCommit:
 def _make_topics(topic: TopicName, *rows: Any) -> tuple[TopicOffsets, ...]:
     full = [(row[0], row[1], -1, row[2] if len(row) > 2 else "") for row in rows]
     return (TopicOffsets(topic, None, make_offset_columns(full)),)
+
+
+class Released:
+    """A commit with a ticket: whether it was taken, and what became of it."""
+
+    def __init__(self, ticket: CommitTicket, partition: int, offset: int) -> None:
+        self.codes: list[ErrorCode] = []
+        self._event = asyncio.Event()
+        offsets = OffsetColumns((partition,), (offset,), (-1,))
+        self.is_taken = ticket.commit(offsets, 0, self._note)
+        assert not self.codes, "answered before it was taken"
+
+    def _note(self, error: ErrorCode = ErrorCode.NONE, /) -> None:
+        self.codes.append(error)
+        self._event.set()
+        assert len(self.codes) == 1, "answered twice"
+
+    async def code(self) -> ErrorCode:
+        """The result."""
+        assert self.is_taken
+        async with asyncio.timeout(30):
+            await self._event.wait()
+        return self.codes[0]
 
 
 class Asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model.errors import ErrorCode
 from model.log.commit_records import OffsetColumns
 from tests.support.virtual.server import VirtualServer
 
@@ -24,5 +25,6 @@ class Committer:
         offsets = OffsetColumns((partition,), (offset,), (-1,))
         return self.ticket.commit(offsets, now_ms, self._release)
 
-    def _release(self) -> None:
+    def _release(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        assert not error
         self.released += 1

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 
 import pytest
 
-from model.errors import GroupError
+from coordinator.runtime.api import CommitTicket
+from model.errors import ErrorCode, GroupError
 from model.responses.offsets import FetchedOffset, OffsetCommitResponse, OffsetFetchResponse
 from tests.support.upstream.offset_cluster import COMMIT, Fate
-from tests.support.upstream.offsets_rig import FOO, Asked, G, OffsetsRig
+from tests.support.upstream.offsets_rig import FOO, Asked, G, OffsetsRig, Released
 from upstream.offsets import commit_requests
 
 pytestmark = pytest.mark.usefixtures("_at_once")
@@ -26,10 +28,14 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Workload:
-    """Members commit offsets that grow, and fetch; what was acknowledged is remembered."""
+    """Members commit offsets that grow, and fetch; what was acknowledged is remembered.
 
-    def __init__(self, rig: OffsetsRig, random: Random) -> None:
+    With a ticket, who commits is no member.
+    """
+
+    def __init__(self, rig: OffsetsRig, random: Random, ticket: CommitTicket | None) -> None:
         self.rig = rig
+        self._ticket = ticket
         self._random = random
         self.sent = [0] * PARTITIONS
         self.acknowledged = [0] * PARTITIONS
@@ -65,11 +71,15 @@ class Workload:
         if self._random.random() < 0.25:
             await self._fetch()
             return
+        if self._ticket is not None and self._random.random() < 0.7:
+            await self._repeat(self._ticket)
+            return
         rows = []
         for number in self._random.sample(range(PARTITIONS), self._random.randint(1, 3)):
             self.sent[number] += 1
             rows.append((number, self.sent[number]))
-        answer = await self.rig.commit(member, *rows).answer()
+        commit = partial(self.rig.commit, member) if self._ticket is None else self.rig.commit_alone
+        answer = await commit(*rows).answer()
         if isinstance(answer, GroupError):
             return
         assert isinstance(answer, OffsetCommitResponse)
@@ -77,6 +87,14 @@ class Workload:
         for number, offset in rows:
             if number in done:
                 self.acknowledged[number] = max(self.acknowledged[number], offset)
+
+    async def _repeat(self, ticket: CommitTicket) -> None:
+        """Commit with a ticket."""
+        number = self._random.randrange(PARTITIONS)
+        self.sent[number] += 1
+        offset = self.sent[number]
+        if await Released(ticket, number, offset).code() is ErrorCode.NONE:
+            self.acknowledged[number] = max(self.acknowledged[number], offset)
 
     async def _fetch(self) -> None:
         before = list(self.acknowledged)
@@ -91,27 +109,29 @@ class Workload:
                 self.violations.append(f"{number}: {found[number]}, acknowledged {acknowledged}")
 
 
-async def run_workload(seed: int, *, fences: bool = True) -> Workload:
+async def run_workload(seed: int, *, fences: bool = True, by_ticket: bool = False) -> Workload:
     rig = OffsetsRig(fences=fences)
-    await rig.start()
-    workload = Workload(rig, Random(seed))
+    await (rig.start_alone() if by_ticket else rig.start())
+    workload = Workload(rig, Random(seed), rig.find_ticket() if by_ticket else None)
     await workload.run()
     await rig.stop()
     return workload
 
 
+@pytest.mark.parametrize("by_ticket", [False, True], ids=["commands", "tickets"])
 @pytest.mark.parametrize("seed", range(30))
-async def test_acknowledged_commits_stay(seed: int) -> None:
-    workload = await run_workload(seed)
+async def test_acknowledged_commits_stay(seed: int, by_ticket: bool) -> None:
+    workload = await run_workload(seed, by_ticket=by_ticket)
     assert workload.violations == []
     assert sum(workload.acknowledged) > PARTITIONS
     assert workload.rig.fake.most_running == 1
     assert any(request.key == COMMIT for request in workload.rig.fake.asked)
 
 
-async def test_the_workload_finds_what_a_fence_prevents() -> None:
+@pytest.mark.parametrize("by_ticket", [False, True], ids=["commands", "tickets"])
+async def test_the_workload_finds_what_a_fence_prevents(by_ticket: bool) -> None:
     """Without one, some run loses an acknowledged commit."""
-    found = [await run_workload(seed, fences=False) for seed in range(30)]
+    found = [await run_workload(seed, fences=False, by_ticket=by_ticket) for seed in range(30)]
     assert any(workload.violations for workload in found)
 
 
