@@ -101,6 +101,10 @@ class OtherMusters:
         other = self._others.get(self._groups.get(group_id, ""))
         return None if other is None or other.silent >= PROBES_MAX else other.sign
 
+    def has(self, group_id: str) -> bool:
+        """Whether another Muster has the group, alive or dead."""
+        return group_id in self._groups
+
     def is_dead(self, group_id: str) -> bool:
         """Whether another Muster has the group that does not live."""
         other = self._others.get(self._groups.get(group_id, ""))

@@ -54,8 +54,8 @@ def compute_obstacle(move: Move, view: GroupView, rules: MoveRules) -> str:
         return f"its protocol type is {view.protocol_type!r}: such groups stay in the cluster"
     if sign is not None and sign.uuid != rules.uuid and not move.may_replace:
         return (
-            f"the Muster at {sign.host}:{sign.port} has it: name that in upstream.standby.nodes if "
-            "this one is to stand by"
+            f"the Muster at {sign.host}:{sign.port} has it; when that is gone it is taken over, if "
+            "upstream.standby.nodes names it"
         )
     if sentinel is not None and sign is None and view.state == STABLE and not move.has_joined:
         # A sentinel that is on its way in would be without a sign, but it would not be Stable.

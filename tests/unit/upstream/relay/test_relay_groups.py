@@ -93,6 +93,15 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
         assert rig.relays.counts.answered == 2 * len(readable_versions(key))
 
 
+async def test_a_group_of_another_muster_s_is_not_the_cluster_s() -> None:
+    """Its sentinel is in: the cluster would refuse the member for good."""
+    async with run_relays(answer_with({11: {"error_code": 23}})) as rig:
+        rig.places.elsewhere.add("g")
+        client = await rig.connect()
+        answer = await client.ask(11, 9, group_id="g", session_timeout=9_000)
+        assert answer.error_code == NOT_COORDINATOR
+
+
 async def test_kafkajs_commits_there_until_its_heartbeat_brings_it_here() -> None:
     async with run_relays(answer_with({8: {}})) as rig:
         rig.places.places = {"g": Place.TAKING}
