@@ -28,6 +28,7 @@ SERVER_PACKAGES = {
     "security",
     "storage",
     "translator",
+    "upstream",
 }
 LIST = """
 import json

@@ -60,8 +60,12 @@ class Process:
         return await self._finish()
 
     async def kill(self) -> float:
-        """Send SIGKILL, and read the rest of its output; return when the process was gone."""
-        assert self._process is not None
+        """Send SIGKILL, and read the rest of its output; return when the process was gone.
+
+        One that was interrupted before it had begun has nothing to end.
+        """
+        if self._process is None:
+            return time.monotonic()
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._finish()

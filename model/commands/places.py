@@ -47,7 +47,8 @@ class AdoptGroup:
     """The group is here from now on: its place is ``MUSTER``.
 
     One batch has the classic group with these members under their ids and exactly ``generation``,
-    and the place. Then a rebalance begins, so that the members hear of it. Without members the
+    and the place. With a ``leader`` the group is Stable, and the members go on as they are; without
+    one a rebalance begins. Without members the
     group is empty, and there is none at all if ``generation`` is 0. A group that is here already,
     of whatever type, stays as it is; only its place is noted.
     """

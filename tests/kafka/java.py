@@ -225,13 +225,15 @@ class JavaProgram:
 
 
 def _parse_event(line: str) -> Event | None:
-    if not line.startswith("{"):
+    # A native library may have begun a line on standard error, into which the event then falls.
+    begin = line.find('{"')
+    if begin < 0:
         return None
     try:
-        event = json.loads(line)
+        event = json.loads(line[begin:])
     except ValueError:
         return None
-    return event if isinstance(event, dict) else None
+    return event if isinstance(event, dict) and "event" in event else None
 
 
 def _compile(sources: Sequence[Path], classes: Path, jars: Sequence[str]) -> None:

@@ -43,10 +43,15 @@ def make_place(line: Said) -> NotePlace:
 
 
 def make_adopt(line: Said) -> AdoptGroup:
-    """``adopt g generation=7 member/a=foo member/b/instance=foo``, of range assignors."""
+    """``adopt g generation=7 member/a=foo member/b/instance=foo``, of range assignors.
+
+    With ``unsaid=all`` nobody knows the protocol.
+    """
     options = dict(line.options)
     generation = int(options.pop("generation", "0"))
     session_ms = int(options.pop("session", "10")) * 1_000
+    rebalance_ms = int(options.pop("rebalance", "60")) * 1_000
+    protocol = None if options.pop("unsaid", "") else "range"
     members = []
     for name, said in options.items():
         _, member, *instance = name.split("/")
@@ -56,13 +61,13 @@ def make_adopt(line: Said) -> AdoptGroup:
                 InstanceId(instance[0]) if instance else None,
                 "client",
                 "/127.0.0.1",
-                6 * session_ms,
+                rebalance_ms,
                 session_ms,
                 parse_said(said),
             )
         )
     return AdoptGroup(
-        INTERNAL, GroupId(line.words[0]), generation, "consumer", "range", None, tuple(members)
+        INTERNAL, GroupId(line.words[0]), generation, "consumer", protocol, None, tuple(members)
     )
 
 

@@ -284,6 +284,8 @@ PLACES: Final = (
     Place("ssl.key.password", by_env_provider("ssl.key.password")),
     Place("ssl.keystore.key", by_directory_provider("ssl.keystore.key")),
     Place("sasl.jaas.config", in_file("sasl.jaas.config")),
+    Place("upstream.sasl.jaas.config", in_file("upstream.sasl.jaas.config")),
+    Place("upstream.ssl.key.password", by_file_provider("upstream.ssl.key.password")),
     Place("MUSTER_SASL_PASSWORD", in_variable("MUSTER_SASL_PASSWORD")),
     Place("another variable", in_variable("AWS_SECRET_ACCESS_KEY")),
     Place("sasl token", sent(send_sasl_token)),

@@ -55,6 +55,7 @@ class Timeline:
 
 
 def settle(scene: Scene, members: Sequence[Member] | None = None) -> None:
-    """Until each partition has one owner, and every member has read since."""
-    scene.wait_until_shared(members)
+    """Until no rebalance is left, every member has read since, and each partition has one owner."""
+    scene.wait_until_stable(members)
     scene.wait_until_read(now_ms(), members)
+    scene.wait_until_shared(members)

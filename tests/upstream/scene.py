@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import grpc
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from muster.v1 import upstream_pb2, upstream_pb2_grpc
@@ -124,12 +124,14 @@ class Scene:
     def names(self) -> set[str]:
         return {f"{TOPIC}-{number}" for number in range(self.partitions)}
 
-    def join(self, client: str, name: str, *, directly: bool = False, **more: Any) -> Member:
+    def join(
+        self, client: str, name: str, *, directly: bool = False, bootstrap: str = "", **more: Any
+    ) -> Member:
         """Start a member; ``directly``: of those that know the cluster's address. The rest is as
         `start_member` has it."""
-        bootstrap = self.cluster.bootstrap if directly else self.bootstrap
+        where = bootstrap or (self.cluster.bootstrap if directly else self.bootstrap)
         given = {"group": GROUP, "topic": TOPIC, **more}
-        member = start_member(client, bootstrap, name, **given)
+        member = start_member(client, where, name, **given)
         self.members.append(member)
         return member
 
@@ -148,6 +150,19 @@ class Scene:
             return whole and all(held)
 
         self.wait_for(check, "each partition has one owner", chosen)
+
+    def wait_until_stable(self, members: Sequence[Member] | None = None) -> None:
+        """Until the group is, as who comes by `bootstrap` is told."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+        def check() -> bool:
+            try:
+                group = admin.describe_consumer_groups([GROUP])[GROUP].result(WITHIN_S)
+            except KafkaException:
+                return False
+            return bool(group.state.name == "STABLE")
+
+        self.wait_for(check, "the group is stable", members)
 
     def wait_until_read(self, since_ms: int = 0, members: Sequence[Member] | None = None) -> None:
         """Until each member has read something after this time."""

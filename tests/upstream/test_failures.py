@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -114,20 +115,24 @@ def evict(scene: Scene, member_id: str) -> None:
 
 @slow
 def test_a_second_muster_takes_the_group(tmp_path: Path) -> None:
-    """The first is fenced; members that were told its address alone find the second."""
+    """The first is silent, and fenced when it wakes."""
     with Scene(tmp_path, KAFKA_4_3_CLASSIC) as scene:
-        for client in (JAVA, CONFLUENT):
-            scene.join(client, client)
+        first = scene.server
+        assert first is not None
+        former = [scene.join(client, f"{client}-of-the-first") for client in (JAVA, CONFLUENT)]
         settle(scene)
         scene.take()
         settle(scene)
-        first = scene.server
-        assert first is not None
         with scene.make_server("second") as second:
             scene.server = second
-            scene.take()
+            os.kill(first.pid, signal.SIGSTOP)
+            for member in former:
+                scene.kill(member)
+            wait_until(lambda: scene.find_place() == "muster", "the second has taken the group")
+            for client in (JAVA, CONFLUENT):
+                scene.join(client, client)
             settle(scene)
-            assert scene.find_place() == "muster"
+            os.kill(first.pid, signal.SIGCONT)
             check_gone(scene, first)
             scene.finish()
 

@@ -57,7 +57,7 @@ LEAVING: Final = ("leaving-there", "leaving-here")
 ASSIGNED: Final = "assigned"
 HOLDS_WITHIN_S: Final = 6.0
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,9 @@ from upstream.relay.frames.group_frames import (
 )
 from upstream.relay.frames.rights_probes import SHOWS_RIGHTS, make_rights_probe, read_probe
 from upstream.relay.groups.seen_members import SeenMember
-from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces
+from upstream.relay.relay_places import CONSUMER_PROTOCOL, JOINED, RelayPlaces, is_here
 from upstream.relay.relaying import Relaying
 
-_HERE: Final = (Place.TAKING, Place.MUSTER)
 _WITHOUT_REJOIN: Final = (OFFSET_COMMIT, HEARTBEAT, SYNC_GROUP)
 _COMMIT_OF_KAFKAJS: Final = 5
 """The version of OffsetCommit that it has, and hardly any other client."""
@@ -57,7 +56,7 @@ def decide(request: GroupFrame, relaying: Relaying, now: float) -> Passed | Answ
     ):
         return _look_at_consumer_protocol(request, exchange, relaying)
     group_ids = request.group_ids
-    here = tuple(name for name in group_ids if relaying.places.find_place(name) in _HERE)
+    here = tuple(name for name in group_ids if is_here(relaying.places, name))
     if here and _is_served_there(request, relaying.places):
         return Passed(exchange, request.frame)
     if len(here) == len(group_ids) and here:
@@ -109,9 +108,7 @@ def _look_at_consumer_protocol(
     answer = make_answer(
         request,
         lambda group_id: (
-            ErrorCode.NOT_COORDINATOR
-            if places.find_place(group_id) in _HERE
-            else ErrorCode.GROUP_ID_NOT_FOUND
+            ErrorCode.NOT_COORDINATOR if is_here(places, group_id) else ErrorCode.GROUP_ID_NOT_FOUND
         ),
     )
     return Answered(exchange, answer)
@@ -151,6 +148,8 @@ def _look_at_member(
     exchange.member_id = body.member_id
     if key in (JOIN_GROUP, SYNC_GROUP):
         exchange.waits = make_answer(request, lambda _: ErrorCode.NOT_COORDINATOR)
+    if key == SYNC_GROUP and body.assignments:
+        relaying.members.note_leader(body.group_id, body.member_id, body.generation_id)
     if key != JOIN_GROUP:
         return passed
     places = relaying.places

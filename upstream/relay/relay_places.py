@@ -21,6 +21,9 @@ class RelayPlaces(Protocol):
     def may_take(self, group_id: str, cause: str) -> bool:
         """Whether ``asks_to_take`` would have the group taken. It asks for nothing."""
 
+    def is_elsewhere(self, group_id: str) -> bool:
+        """Whether another Muster has the group, so that the cluster would refuse its members."""
+
     def asks_to_take(self, group_id: str, cause: str) -> bool:
         """Whether the group is taken for this cause; then its taking has begun or been asked for.
 
@@ -36,3 +39,9 @@ class RelayPlaces(Protocol):
 
     def note_joined(self, group_id: str, member_id_before: str) -> None:
         """A member joins in the cluster; the id is the one that it had before, most often ""."""
+
+
+def is_here(places: RelayPlaces, group_id: str) -> bool:
+    """Whether members have to come to Muster's node, which knows where to send them."""
+    place = places.find_place(group_id)
+    return place in (Place.TAKING, Place.MUSTER) or places.is_elsewhere(group_id)

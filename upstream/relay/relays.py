@@ -10,12 +10,11 @@ from typing import Final
 
 from gateway.rewriting.frames import Rewriting
 from gateway.rewriting.naming import Address, Naming
-from model.places import Place
 from upstream.cluster.cluster import Cluster, ClusterBroker
 from upstream.relay.counts import RelayCounts
 from upstream.relay.groups.seen_members import SeenMember
 from upstream.relay.relay import Relay
-from upstream.relay.relay_places import RelayPlaces
+from upstream.relay.relay_places import RelayPlaces, is_here
 from upstream.relay.relay_settings import RelaySettings
 from upstream.relay.relaying import Relaying
 from upstream.statistics import UpstreamStatistics
@@ -95,7 +94,7 @@ class Relays:
         return {node_id: len(relay.connections) for node_id, relay in self._relays.items()}
 
     def _is_here(self, group_id: str) -> bool:
-        return self._relaying.places.find_place(group_id) in (Place.TAKING, Place.MUSTER)
+        return is_here(self._relaying.places, group_id)
 
     # ------------------------------------------------------------------- brokers come and go
 

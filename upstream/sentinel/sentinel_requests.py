@@ -29,7 +29,7 @@ _NAMES: Final = {
     SYNC_GROUP: "SyncGroup",
     DESCRIBE_GROUPS: "DescribeGroups",
 }
-_EMPTY_SUBSCRIPTION: Final = encode_subscription(make_subscription(()), 0)
+EMPTY_SUBSCRIPTION: Final = encode_subscription(make_subscription(()), 0)
 _OWN_METADATA: Final = b""
 """No consumer can have it, and no broker reads it; anything else that is malformed wedges a group
 in the broker for good."""
@@ -57,7 +57,7 @@ def make_join(
     Theirs comes with a subscription without topics. Its own is always among them: a member may only
     change to protocols that it has offered before, even if it is alone in the group.
     """
-    offered = [{"name": name, "metadata": _EMPTY_SUBSCRIPTION} for name in protocols]
+    offered = [{"name": name, "metadata": EMPTY_SUBSCRIPTION} for name in protocols]
     own = [{"name": PROTOCOL_NAME, "metadata": _OWN_METADATA}]
     fields = {
         "group_id": group_id,

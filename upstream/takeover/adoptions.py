@@ -8,6 +8,7 @@ from model.caller import INTERNAL
 from model.commands.places import AdoptedMember, AdoptGroup
 from model.ids import GroupId, InstanceId, MemberId
 from muster.assignors.embedded import PROTOCOL_TYPE
+from upstream.sentinel.sentinel_requests import EMPTY_SUBSCRIPTION
 from upstream.takeover.machine.move import Move
 from upstream.takeover.machine.takeover_actions import Adopt
 from upstream.takeover.machine.takeover_events import MemberTimes
@@ -16,7 +17,11 @@ _UNKNOWN_TIMES: Final = MemberTimes(0, 0)
 
 
 def make_adoption(move: Move, action: Adopt) -> AdoptGroup:
-    """Adopts the members, with the timeouts that are known of them."""
+    """Adopts the members, with the timeouts that are known of them.
+
+    What they subscribe to is not known of a group that the cluster was rebalancing: until they
+    rejoin it is nothing, which the leader's assignor can read.
+    """
     members = tuple(
         AdoptedMember(
             MemberId(member.member_id),
@@ -25,7 +30,7 @@ def make_adoption(move: Move, action: Adopt) -> AdoptGroup:
             member.host,
             times.rebalance_timeout_ms,
             times.session_timeout_ms,
-            member.metadata,
+            member.metadata or EMPTY_SUBSCRIPTION,
             member.assignment,
         )
         for member in action.members
@@ -37,6 +42,6 @@ def make_adoption(move: Move, action: Adopt) -> AdoptGroup:
         max(action.generation, 0),
         PROTOCOL_TYPE,
         action.protocol or None,
-        members[0].member_id if members else None,
+        MemberId(action.leader) if action.leader else None,
         members,
     )

@@ -248,7 +248,9 @@ class GroupMover:
             self._moving.on_the_way.pass_again(self._group_id)
         seen = self._moving.relays.members_of(self._group_id)
         known = {
-            member_id: MemberTimes(each.session_timeout_ms, each.rebalance_timeout_ms)
+            member_id: MemberTimes(
+                each.session_timeout_ms, each.rebalance_timeout_ms, each.led_generation
+            )
             for member_id, each in seen.items()
         }
         known.update(self._moving.on_the_way.find_times(self._group_id))

@@ -31,6 +31,10 @@ class SeenTimes(Protocol):
     def rebalance_timeout_ms(self) -> int:
         """Its rebalance timeout."""
 
+    @property
+    def led_generation(self) -> int:
+        """The last generation that it led; -1 if none is known."""
+
 
 class RelayedMembers(Protocol):
     """What a takeover needs of the relays."""

@@ -220,6 +220,10 @@ class Takeovers:
         until_ms, members = self._returned.get(group_id, (0, frozenset()))
         return member_id in members and self._clock_ms() < until_ms
 
+    def is_elsewhere(self, group_id: str) -> bool:
+        """Whether another Muster has the group, alive or dead."""
+        return self._others.has(group_id)
+
     def awaits_member(self, group_id: str, member_id: str) -> bool:
         """Whether a group is gathered, and this member has not been heard here.
 
@@ -251,7 +255,8 @@ class Takeovers:
         return group_id in self._movers
 
     def _replace_dead(self, group_id: str) -> None:
-        if group_id not in self._movers and self._retries.may_try(group_id):
+        # However often a take of it was refused: nobody serves the group now.
+        if group_id not in self._movers:
             self._begin(GroupId(group_id), Asked("another Muster is dead", may_replace=True))
 
     def _begin(self, group_id: GroupId, asked: Asked) -> GroupMover:

@@ -67,6 +67,7 @@ class ClassicDraft:
         self.pending_syncs = set(group.pending_syncs)
         self.initial_delay: InitialDelay | None = group.initial_delay
         self.metadata_bytes = group.metadata_bytes
+        self.unknown_protocols = group.unknown_protocols
         self.records: list[Record] = []
         self.effects: list[Effect] = []
         self.releases: list[Release] = []
@@ -95,6 +96,10 @@ class ClassicDraft:
     def rebalance_timeout_ms(self) -> int:
         """The longest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def supports(self, name: str) -> bool:
+        """Whether all members whose protocols are known support this one."""
+        return self.protocol_counts.get(name, 0) == len(self.members) - self.unknown_protocols
 
     @property
     def has_all_joined(self) -> bool:
@@ -133,6 +138,7 @@ class ClassicDraft:
             frozenset(self.pending_syncs),
             self.initial_delay,
             self.metadata_bytes,
+            self.unknown_protocols,
         )
 
     def write(self) -> None:
@@ -214,6 +220,7 @@ class ClassicDraft:
 
     def _count(self, protocols: tuple[JoinProtocol, ...], by: int) -> None:
         self.metadata_bytes += by * compute_size(protocols)
+        self.unknown_protocols += 0 if protocols else by
         counts = self.protocol_counts
         for name in {protocol.name for protocol in protocols}:
             count = counts.get(name, 0) + by

@@ -143,8 +143,7 @@ def _check_protocols(draft: ClassicDraft, command: JoinGroup) -> None:
             f"The protocol type {command.protocol_type} does not match the protocol type "
             f"{draft.protocol_type} of the group."
         )
-    counts, size = draft.protocol_counts, len(draft.members)
-    if not any(counts.get(name, 0) == size for name in names):
+    if not any(map(draft.supports, names)):
         raise InconsistentGroupProtocol(
             f"The protocols of the member ({', '.join(names)}) are incompatible with those of "
             "existing members."

@@ -42,10 +42,10 @@ UNKNOWN_TIMEOUT_MS: Final = 300_000
 
 
 def handle_adopt_group(shard: Shard, command: AdoptGroup, now: Now) -> Outcome:
-    """Write the group as the cluster had it, and its place; its members have to join again.
+    """Write the group as the cluster had it, and its place.
 
-    The record names no leader: none of the members has led a generation here. So a coordinator that
-    loads it goes on with the rebalance.
+    With a leader it is Stable, as after a coordinator has moved. Without one its members have to
+    join again: a coordinator that loads such a record goes on with the rebalance too.
     """
     group_id = command.group_id
     side = compute_place_records(shard, group_id, Place.MUSTER, now, command.generation)
@@ -56,7 +56,7 @@ def handle_adopt_group(shard: Shard, command: AdoptGroup, now: Now) -> Outcome:
         command.protocol_type,
         command.generation,
         command.protocol_name if command.members else None,
-        None,
+        command.leader,
         now.wall_ms,
         tuple(map(_compute_member, command.members)),
     )
@@ -93,8 +93,9 @@ def _compute_effects(group: ClassicGroup) -> list[ArmClassicDeadline | NoteRebal
     if not group.members:
         return []
     session, reason = ClassicDeadline.SESSION, "taken over from the cluster"
+    begun = () if group.leader else (NoteRebalance(group.group_id, group.generation, reason),)
     return [
-        NoteRebalance(group.group_id, group.generation, reason),
+        *begun,
         *compute_group_deadlines_at_load(group),
         *(
             ArmClassicDeadline(group.group_id, session, each.member_id, each.session_timeout_ms)

@@ -171,11 +171,11 @@ def compute_protocol(draft: ClassicDraft) -> str:
     A tie is resolved by the order of Java's ``HashMap``, in which Kafka counts the votes: the
     group gets the same protocol from either coordinator, in whatever order the members joined.
     """
-    counts, size = draft.protocol_counts, len(draft.members)
     votes: Counter[str] = Counter()
     for member in draft.members.values():
-        common = (p.name for p in member.protocols if counts.get(p.name) == size)
-        votes[next(common)] += 1
+        if member.protocols:
+            common = (p.name for p in member.protocols if draft.supports(p.name))
+            votes[next(common)] += 1
     return min(votes, key=lambda name: (-votes[name], compute_slot(name, len(votes))))
 
 

@@ -66,7 +66,12 @@ class ClassicMember:
     awaits_id: bool = False
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
-        """The member's metadata for a protocol; empty if it does not support the protocol."""
+        """The member's metadata for a protocol; empty if it does not support the protocol.
+
+        A member whose protocols are not known keeps what is known of it.
+        """
+        if not self.protocols:
+            return self.metadata
         for protocol in self.protocols:
             if protocol.name == protocol_name:
                 return protocol.metadata
@@ -148,7 +153,8 @@ class ClassicGroup:
     each protocol. ``pending_members`` have been given a member id and have not joined with it yet;
     ``pending_syncs`` have not sent SyncGroup yet. ``initial_delay`` is set while the first
     rebalance of an empty group is delayed. ``metadata_bytes`` is the size of the protocols of all
-    members.
+    members. ``unknown_protocols`` is the number of members that have none yet: of a group that was
+    taken over in the middle of a rebalance nobody says them until they rejoin.
     """
 
     # More than 15 attributes: one value holds the whole group at one time.
@@ -169,6 +175,7 @@ class ClassicGroup:
     pending_syncs: frozenset[MemberId] = frozenset()
     initial_delay: InitialDelay | None = None
     metadata_bytes: int = 0
+    unknown_protocols: int = 0
     upgrade_checks: UpgradeChecks = field(
         init=False, default_factory=UpgradeChecks, repr=False, compare=False
     )
@@ -183,8 +190,9 @@ def compute_classic_group(
 
     Decodes the metadata of the members unless ``subscribed_topics`` is given.
     """
-    name = record.protocol or ""
+    name = record.protocol
     members = {member.member_id: _member(member, name) for member in record.members}
+    said = {} if name is None or not members else {name: len(members)}
     with_members = (
         ClassicGroupState.PREPARING_REBALANCE if record.leader is None else ClassicGroupState.STABLE
     )
@@ -202,18 +210,19 @@ def compute_classic_group(
         if subscribed_topics is None
         else subscribed_topics,
         {own: each.member_id for each in members.values() if (own := each.instance_id) is not None},
-        {name: len(members)} if members else {},
-        metadata_bytes=sum(len(name) + len(each.metadata) for each in members.values()),
+        said,
+        metadata_bytes=sum(compute_size(each.protocols) for each in members.values()),
+        unknown_protocols=0 if said else len(members),
     )
 
 
-def _member(member: ClassicGroupMember, protocol_name: str) -> ClassicMember:
+def _member(member: ClassicGroupMember, protocol_name: str | None) -> ClassicMember:
     session_ms, timeout_ms = member.session_timeout, member.rebalance_timeout
     # Records of version 0 have no rebalance timeout.
     timeout_ms = session_ms if timeout_ms == NO_TIMEOUT else timeout_ms
     who = member.member_id, member.group_instance_id, member.client_id, member.client_host
     metadata = member.subscription
-    said = (JoinProtocol(protocol_name, metadata),)
+    said = () if protocol_name is None else (JoinProtocol(protocol_name, metadata),)
     return ClassicMember(*who, timeout_ms, session_ms, metadata, member.assignment, said)
 
 

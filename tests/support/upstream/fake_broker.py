@@ -96,8 +96,13 @@ class FakeBroker:
             self._server.close()
             self._server = None
         self.cut()
+        # A connection may have been accepted just now, and an aborted one closes its socket in the
+        # iteration after.
+        await asyncio.sleep(0)
+        self.cut()
         if self.open:
             await asyncio.wait(self.open.values())
+        await asyncio.sleep(0)
 
     def cut(self) -> None:
         """Close all connections."""

@@ -20,6 +20,12 @@ def test_waits_for_the_event_that_was_asked_for_and_keeps_the_others() -> None:
         assert program.log == ["noise"]
 
 
+def test_an_event_within_a_line_that_a_library_has_begun() -> None:
+    with shell("""printf '%%3|FAIL| {thrd: '; echo '{"event":"a"}'; exec cat""") as program:
+        assert program.wait_for("a") == {"event": "a"}
+        assert not program.log
+
+
 def test_each_event_is_awaited_once() -> None:
     with shell("""echo '{"event":"a","n":1}'; echo '{"event":"a","n":2}'; exec cat""") as program:
         assert program.wait_for("a")["n"] == 1

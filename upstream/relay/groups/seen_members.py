@@ -24,6 +24,8 @@ class SeenMember:
     last_heard_s: float
     is_joining: bool = False
     """Its JoinGroup waits in the broker, or did last: nothing else is heard until it ends."""
+    led_generation: int = -1
+    """The generation that it made the assignment of; -1: not that of its last JoinGroup."""
 
     @property
     def forgotten_s(self) -> float:
@@ -79,6 +81,12 @@ class SeenMembers:
             self.note(group_id, member_id, SeenMember(client_id, timeout_ms, timeout_ms, None, now))
         else:
             self._groups[group_id][member_id] = replace(known, last_heard_s=now, is_joining=False)
+
+    def note_leader(self, group_id: str, member_id: str, generation: int) -> None:
+        """A member sends the assignment of a generation, as its leader alone does."""
+        known = self._groups.get(group_id, {}).get(member_id)
+        if known is not None:
+            self._groups[group_id][member_id] = replace(known, led_generation=generation)
 
     def forget(self, group_id: str, member_id: str) -> None:
         """The member is none any more."""

@@ -103,11 +103,12 @@ class MembersOnTheWay:
                 wait_ms = min(command.rebalance_timeout_ms // 2, _HELD_MAX_MS)
                 self._hold(key, command, reply, wait_ms)
             case SyncGroup():
-                self._hear(command.group_id, command.member_id, -1)
+                self._hear(command.group_id, command.member_id, command.generation)
                 self._hold((SyncGroup, command.member_id), command, reply, _HELD_MAX_MS)
             case OffsetCommit():
                 if command.member_id:
-                    self._hear(command.group_id, command.member_id, -1)
+                    epoch = command.member_epoch
+                    self._hear(command.group_id, command.member_id, -1 if epoch is None else epoch)
                 self._queue(command, reply)
             case OffsetFetch() | LeaveGroup():
                 self._queue(command, reply)
@@ -149,10 +150,7 @@ class MembersOnTheWay:
         """The members are adopted: everything goes to the coordinator here, in order."""
         assert self.submit_here is not None
         for command, reply in self._take_all(group_id):
-            if isinstance(command, SyncGroup):
-                reply(RebalanceInProgress("The group was taken over: the member has to rejoin."))
-            else:
-                self.submit_here(command, reply)
+            self.submit_here(command, reply)
 
     def turn_away(self, group_id: str) -> None:
         """The cluster has the group: the members are sent there."""

@@ -84,6 +84,7 @@ class OtherMusters:
         self._on_dead = on_dead
         self._groups: dict[str, str] = {}
         self._others: dict[str, _Other] = {}
+        self._took_s = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -101,6 +102,10 @@ class OtherMusters:
         other = self._others.get(self._groups.get(group_id, ""))
         return None if other is None or other.silent >= PROBES_MAX else other.sign
 
+    def has(self, group_id: str) -> bool:
+        """Whether another Muster has the group, alive or dead."""
+        return group_id in self._groups
+
     def is_dead(self, group_id: str) -> bool:
         """Whether another Muster has the group that does not live."""
         other = self._others.get(self._groups.get(group_id, ""))
@@ -108,10 +113,13 @@ class OtherMusters:
 
     async def look(self) -> None:
         """Find the groups of others, and probe those others once."""
+        began_s = time.monotonic()
         group_ids = [each for each in await list_groups(self._cluster) if not self._is_ours(each)]
         found: dict[str, SentinelSign] = {}
         for part in _split(group_ids, _PER_REQUEST):
             found |= await self._find_signs(part)
+        # Without the probes, which only wait.
+        self._took_s = time.monotonic() - began_s
         self._groups = {group_id: sign.uuid for group_id, sign in found.items()}
         signs = {sign.uuid: sign for sign in found.values()}
         others = {uuid: _Other(sign, self._silence_of(sign)) for uuid, sign in signs.items()}
@@ -155,7 +163,6 @@ class OtherMusters:
 
     async def _follow(self) -> None:
         while True:
-            began_s = time.monotonic()
             try:
                 if not compute_missing_versions(self._cluster.versions):
                     await self.look()
@@ -164,8 +171,7 @@ class OtherMusters:
             except Exception:
                 # What one answer says must not end that others are followed.
                 log.exception("looking_for_musters_failed")
-            took_s = time.monotonic() - began_s
-            await asyncio.sleep(max(INTERVAL_S, took_s / SHARE_MAX))
+            await asyncio.sleep(max(INTERVAL_S, self._took_s / SHARE_MAX))
 
 
 def _split(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -10,6 +10,7 @@ from model.errors import ErrorCode
 from muster.assignors.embedded import PROTOCOL_TYPE
 from upstream.sentinel.sentinel_sign import INSTANCE_ID, SentinelSign, decode_sign
 
+STABLE: Final = "Stable"
 STOCK_PROTOCOLS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """The protocols of the assignors that come with Kafka's clients."""
 
@@ -61,6 +62,12 @@ class GroupView:
     def others(self) -> tuple[ViewedMember, ...]:
         """The members but for the sentinel."""
         return tuple(member for member in self.members if not member.is_sentinel)
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """The members of a group that is Stable; none of any other."""
+        is_whole = self.state == STABLE and all(member.metadata for member in self.members)
+        return frozenset(each.member_id for each in self.members) if is_whole else frozenset()
 
     @property
     def is_of_consumers(self) -> bool:

@@ -48,6 +48,8 @@ class Move:
 
     ``place`` is the one in the log. ``heard`` are the members heard here since it is TAKING.
     ``members`` are those of the cluster's group when they were last described before their removal.
+    ``settled`` are all members of the cluster's group while it was Stable at ``generation``, until
+    anything shows that it is another group by now.
     ``noted_generation`` is that of the sentinel when RETURNING was noted, before a restart.
     ``seat`` is set from the first answer to the sentinel's JoinGroup. ``has_joined``: a JoinGroup
     of the sentinel was sent, so that it may be in. ``since_ms`` is when the step began,
@@ -69,6 +71,7 @@ class Move:
     generation: int = -1
     noted_generation: int = 0
     members: tuple[ViewedMember, ...] = ()
+    settled: frozenset[str] = frozenset()
     protocol: str = ""
     protocols: tuple[str, ...] = ()
     seat: Seat | None = None
@@ -83,6 +86,23 @@ class Move:
     def member_id(self) -> str:
         """The sentinel's member id; empty if it has none, or it is not known."""
         return "" if self.seat is None else self.seat.member_id
+
+    def find_leader(self) -> str:
+        """The leader of the members that were removed, if they may go on as if their coordinator
+        had moved; empty if they have to join again.
+
+        The leader's client is the only one that looks whether topics grow: without it new
+        partitions would be nobody's.
+        """
+        removed = frozenset(member.member_id for member in self.members)
+        if not removed or self.settled != removed:
+            return ""
+        leaders = (each for each in removed if self._leads(each))
+        return next(leaders, "")
+
+    def _leads(self, member_id: str) -> bool:
+        known = self.known.get(member_id)
+        return known is not None and known.led_generation == self.generation
 
     @property
     def open_protocols(self) -> tuple[str, ...]:

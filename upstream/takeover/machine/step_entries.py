@@ -83,7 +83,8 @@ def _enter_syncing(move: Move, rules: MoveRules) -> Entered:
 
 
 def _enter_adopting(move: Move, rules: MoveRules) -> Entered:
-    return Entered(move, (Adopt(move.generation, move.protocol, move.members),))
+    adopt = Adopt(move.generation, move.protocol, move.members, move.find_leader())
+    return Entered(move, (adopt,))
 
 
 def _enter_here(move: Move, rules: MoveRules) -> Entered:

@@ -64,11 +64,15 @@ class LeaveSeat:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Write the group with its members and the place MUSTER: ``Written`` or ``Refused``."""
+    """Write the group with its members and the place MUSTER: ``Written`` or ``Refused``.
+
+    With a ``leader`` it was Stable in the cluster at this generation: nobody has to join again.
+    """
 
     generation: int
     protocol: str
     members: tuple[ViewedMember, ...]
+    leader: str = ""
 
 
 @dataclass(frozen=True, slots=True)

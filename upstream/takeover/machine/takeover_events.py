@@ -22,10 +22,11 @@ class Ask(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberTimes:
-    """The timeouts with which a member joined."""
+    """The timeouts with which a member joined, and the generation that it leads, -1 if none."""
 
     session_timeout_ms: int = 45_000
     rebalance_timeout_ms: int = 300_000
+    led_generation: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ def handle_event(move: Move, event: Event, now_ms: int, rules: MoveRules) -> Mov
     )
     if move.step is Step.NOTING and sign is Sign.WRITTEN:
         move = replace(move, began_ms=now_ms, heard=frozenset())
+    if sign is Sign.ALL_HERE and move.view is not None:
+        move = replace(move, settled=move.view.settled)
     if sign is Sign.SENTINEL_BESIDE and move.view is not None:
         move = replace(move, members=move.view.others)
     if _needs_pause(move, sign):
@@ -248,6 +250,9 @@ def _note_join(move: Move, event: JoinAnswered, rules: MoveRules) -> Move:
             before = event.generation - 1
             generation = before if move.generation < 0 else min(move.generation, before)
             seat = Seat(event.member_id, event.generation)
+            if move.step in (Step.BESIDE, Step.REMOVING) and move.generation != before:
+                # Not the generation that the members said they are in, or more than one after it.
+                move = replace(move, settled=frozenset())
             return replace(move, seat=seat, generation=generation)
         case ErrorCode.INVALID_SESSION_TIMEOUT:
             last = len(rules.session_timeouts_ms) - 1

@@ -6,7 +6,7 @@ from model.errors import ErrorCode
 from model.places import Place
 from upstream.rights.needed_rights import describe_refusal
 from upstream.sentinel.sentinel_sign import INSTANCE_ID
-from upstream.takeover.machine.group_view import GroupView
+from upstream.takeover.machine.group_view import STABLE, GroupView
 from upstream.takeover.machine.move import Move, MoveRules
 from upstream.takeover.machine.takeover_events import (
     Ask,
@@ -24,7 +24,6 @@ from upstream.takeover.machine.takeover_events import (
 )
 from upstream.takeover.machine.takeover_steps import Sign
 
-_STABLE = "Stable"
 _HOPELESS_CODES = frozenset(
     {
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -55,10 +54,10 @@ def compute_obstacle(move: Move, view: GroupView, rules: MoveRules) -> str:
         return f"its protocol type is {view.protocol_type!r}: such groups stay in the cluster"
     if sign is not None and sign.uuid != rules.uuid and not move.may_replace:
         return (
-            f"the Muster at {sign.host}:{sign.port} has it: name that in upstream.standby.nodes if "
-            "this one is to stand by"
+            f"the Muster at {sign.host}:{sign.port} has it; when that is gone it is taken over, if "
+            "upstream.standby.nodes names it"
         )
-    if sentinel is not None and sign is None and view.state == _STABLE and not move.has_joined:
+    if sentinel is not None and sign is None and view.state == STABLE and not move.has_joined:
         # A sentinel that is on its way in would be without a sign, but it would not be Stable.
         where = f"{sentinel.client_id} ({sentinel.host})"
         return f"{where} has the instance id {INSTANCE_ID}, which is that of sentinels alone"

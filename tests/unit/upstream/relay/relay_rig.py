@@ -26,10 +26,14 @@ class FakePlaces:
     def __init__(self) -> None:
         self.places: dict[str, Place] = {}
         self.taken: set[str] = set()
+        self.elsewhere: set[str] = set()
         self.asked: list[tuple[str, str]] = []
         self.known: set[tuple[str, str]] = set()
         self.awaited: set[tuple[str, str]] = set()
         self.joined: list[tuple[str, str]] = []
+
+    def is_elsewhere(self, group_id: str) -> bool:
+        return group_id in self.elsewhere
 
     def find_place(self, group_id: str) -> Place:
         return self.places.get(group_id, Place.UPSTREAM)

@@ -93,6 +93,15 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
         assert rig.relays.counts.answered == 2 * len(readable_versions(key))
 
 
+async def test_a_group_of_another_muster_s_is_not_the_cluster_s() -> None:
+    """Its sentinel is in: the cluster would refuse the member for good."""
+    async with run_relays(answer_with({11: {"error_code": 23}})) as rig:
+        rig.places.elsewhere.add("g")
+        client = await rig.connect()
+        answer = await client.ask(11, 9, group_id="g", session_timeout=9_000)
+        assert answer.error_code == NOT_COORDINATOR
+
+
 async def test_kafkajs_commits_there_until_its_heartbeat_brings_it_here() -> None:
     async with run_relays(answer_with({8: {}})) as rig:
         rig.places.places = {"g": Place.TAKING}
@@ -316,6 +325,20 @@ async def test_members_are_seen_until_they_leave() -> None:
         assert set(rig.relays.members_of("g")) == {"m1"}
         await other.ask(13, 5, group_id="g", members=[{"member_id": "m1"}])
         assert not rig.relays.members_of("g")
+
+
+async def test_the_leader_is_who_sends_the_assignment_of_a_generation() -> None:
+    async with run_relays(answer_with({11: {}, 12: {}, 14: {}})) as rig:
+        client = await rig.connect()
+        made = [{"member_id": "m1", "assignment": b"x"}]
+        for member_id, assignments in (("m1", made), ("m2", [])):
+            names = {"group_id": "g", "member_id": member_id}
+            await client.ask(12, 4, **names)
+            await client.ask(14, 5, **names, generation_id=4, assignments=assignments)
+        seen = rig.relays.members_of("g")
+        assert {name: each.led_generation for name, each in seen.items()} == {"m1": 4, "m2": -1}
+        await client.ask(11, 9, group_id="g", member_id="m1", session_timeout=9_000)
+        assert rig.relays.members_of("g")["m1"].led_generation == -1
 
 
 async def test_who_is_refused_is_not_seen_and_hides_nobody() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.codec.client_frames import ClientRequest
 from model.commands.consumer import LeaveGroup, LeavingMember
+from model.commands.groups import DescribeGroups
 from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
 from model.errors import (
     ErrorCode,
@@ -19,7 +20,8 @@ from model.errors import (
 from model.ids import GroupId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.places import Place
-from model.responses.classic import JoinGroupResponse
+from model.responses.classic import ClassicHeartbeatResponse, JoinGroupResponse
+from model.responses.groups import DescribeGroupsResponse
 from model.responses.offsets import OffsetCommitResponse, OffsetFetchResponse
 from tests.sim.upstream.stock_member import StockMember
 from tests.support.upstream.takeover_rig import G, TakeoverRig
@@ -31,6 +33,7 @@ from upstream.relay.relay_places import RelayPlaces
 from upstream.sentinel.sentinel_requests import DESCRIBE_GROUPS, LEAVE_GROUP, SYNC_GROUP
 from upstream.sentinel.sentinel_sign import decode_sign
 from upstream.takeover import group_mover
+from upstream.takeover.machine.takeover_events import MemberTimes
 from upstream.takeover.release_alone import release_alone
 
 
@@ -56,6 +59,31 @@ def make_commit(member: StockMember, offset: int) -> OffsetCommit:
     columns = make_offset_columns([(0, offset, -1, "")])
     topics = (TopicOffsets(TopicName("orders"), None, columns),)
     return OffsetCommit(CALLER, G, MemberId(member.member_id), member.generation, topics)
+
+
+async def test_members_of_a_stable_group_go_on_as_if_their_coordinator_had_moved(
+    rig: TakeoverRig,
+) -> None:
+    members = rig.join_stock(3)
+    rig.relayed.members[members[1].member_id] = MemberTimes(led_generation=members[1].generation)
+    heard = await take(rig, members)
+    assert all(isinstance(answer, ClassicHeartbeatResponse) for answer in heard)
+    group = await rig.runtime.call(DescribeGroups(CALLER, (G,)))
+    assert isinstance(group, DescribeGroupsResponse)
+    assert group.groups[0].state == "Stable"
+    committed = await rig.send(make_commit(members[2], 3)).wait()
+    assert isinstance(committed, OffsetCommitResponse)
+    assert committed.topics[0].partitions[0].error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("led", [-1, 7])
+async def test_without_its_leader_nobody_would_see_topics_grow_and_all_join_again(
+    rig: TakeoverRig, led: int
+) -> None:
+    members = rig.join_stock(2)
+    rig.relayed.members[members[0].member_id] = MemberTimes(led_generation=led)
+    heard = await take(rig, members)
+    assert all(isinstance(answer, RebalanceInProgress) for answer in heard)
 
 
 async def test_members_hear_of_one_rebalance_and_keep_their_ids(rig: TakeoverRig) -> None:

@@ -13,8 +13,9 @@ from tests.e2e.test_demo import COMMAND as DEMO
 from tests.e2e.test_demo import find_descendants, wait_until_gone
 from tests.groups import CHECKOUT
 from tests.support.waiting import wait_until
+from tests.upstream.cases import slow
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300), slow]
 
 COMMAND = [*DEMO, "--upstream"]
 CHECKED = (
