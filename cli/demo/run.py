@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
-import signal
-import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from cli.demo.playing import play_scene, run_in_folder, wait_for_interrupt
 from cli.demo.scene import KAFKA_GROUP, Scene, SceneFailed
-from cli.errors import ExitCode
 
 
 def run_demo(*, keep: bool) -> int:
     """Run the demo; the exit code is 0 if all checks hold."""
-    folder = Path(tempfile.mkdtemp(prefix="muster-demo-"))
-    try:
-        return asyncio.run(_run(folder, keep))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
-
-async def _run(folder: Path, keep: bool) -> int:
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    scene = Scene(folder)
-    try:
+    async def act(scene: Scene) -> None:
         with suppress(SceneFailed):
             await scene.play()
             if keep:
                 await _keep(scene)
         await scene.finish()
-        checks = scene.checks()
-        scene.screen.stop()
-        scene.print_summary(checks)
-        return int(not all(check.holds for check in checks))
-    except asyncio.CancelledError:
-        return ExitCode.INTERRUPTED
-    finally:
-        await scene.abandon()
+
+    async def play(folder: Path) -> int:
+        return await play_scene(partial(Scene, folder), act)
+
+    return run_in_folder(play)
 
 
 async def _keep(scene: Scene) -> None:
@@ -56,9 +38,4 @@ async def _keep(scene: Scene) -> None:
     )
     for command in ("topic list", f"group describe {KAFKA_GROUP}"):
         scene.screen.print(f"         muster {command} --server {addresses['grpc']}")
-    try:
-        await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        assert task is not None
-        task.uncancel()
+    await wait_for_interrupt()
