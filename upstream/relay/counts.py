@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 class RelayCounts:
     """Since the start, of all relays. ``answered`` are requests that a relay answered itself."""
 
-    connections: int = 0
     refused: int = 0
     """Connections above the limit."""
-    requests: int = 0
     answered: int = 0
     closed: Counter[str] = field(default_factory=Counter)
     """Connections that a relay closed, by reason."""

@@ -46,11 +46,9 @@ class Relay:
         return TlsFront(self._make, self._handshakes)
 
     def _make(self) -> asyncio.Protocol:
-        counts = self._relaying.counts
         if len(self.connections) >= self._relaying.settings.connections_max:
-            counts.refused += 1
+            self._relaying.counts.refused += 1
             return _Refused()
-        counts.connections += 1
         connection = RelayConnection(self._relaying, self._node_id, self._forget)
         self.connections.add(connection)
         self._note_connections()

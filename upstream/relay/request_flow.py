@@ -83,7 +83,6 @@ class RequestFlow:
                 return Fate.UNKNOWN
         else:
             is_answered = True
-        self._relaying.counts.requests += 1
         self._may_be_token = key == _SASL_HANDSHAKE and head.version == 0
         if is_held:
             self._held_head = head

@@ -368,13 +368,6 @@ class Takeovers:
         await self._await_settled(mover)
         return make_report(mover.move)
 
-    async def release_all(self, *, dry_run: bool = False) -> Sequence[TakeoverReport]:
-        """Give all groups back."""
-        named = sorted(self._movers)
-        return await asyncio.gather(
-            *(self.release(GroupId(group_id), dry_run=dry_run) for group_id in named)
-        )
-
     def reports(self) -> Sequence[TakeoverReport]:
         """How all groups stand that are not only the cluster's, and takes that failed."""
         moves = {mover.move.group_id: mover.move for mover in self._movers.values()}
