@@ -114,14 +114,20 @@ class FrontedScene:
     async def _move(
         self, title: str, move: Callable[[str, str], Awaitable[mover.Move]], wanted: str
     ) -> None:
-        """Move the group, and wait until all consumers own partitions again."""
+        """Move the group, and wait until all consumers work on.
+
+        To consumers a group that is taken over has another coordinator: nothing is assigned anew.
+        One that goes back is joined anew in the cluster.
+        """
         self.screen.say(f"{GROUP}: being {title}")
         began_s = time.monotonic()
         done = await move(self.server.addresses["grpc"], GROUP)
         if done.error:
             self._failures.append(done.error)
             raise SceneFailed
-        await self._settle(f"{GROUP} {title}", began_s, NAMES)
+        moved_s = time.monotonic()
+        told = NAMES if wanted == "upstream" else ()
+        await self._settle(f"{GROUP} {title}", began_s, told, lambda: self._have_committed(moved_s))
         await self._note_place(title, wanted)
         await asyncio.sleep(HOLD_S)
 
@@ -175,11 +181,18 @@ class FrontedScene:
         if event.kind is not Kind.READ:
             self._ledger.add(event)
 
-    async def _settle(self, title: str, began_s: float, names: Sequence[str]) -> None:
-        """Wait until the group has settled, and record how long that took."""
-        has_settled = await self._wait(lambda: self._is_settled(began_s, names))
+    async def _settle(
+        self,
+        title: str,
+        began_s: float,
+        names: Sequence[str],
+        works: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Wait until the group has settled and works, and record how long that took."""
+        has_settled = await self._wait(lambda: self._is_settled(began_s, names) and works())
         moves = self._ledger.moves(began_s, float("inf"))
-        took_s = moves[-1].at_s - began_s if moves and has_settled else None
+        ended_s = moves[-1].at_s if moves else time.monotonic()
+        took_s = ended_s - began_s if has_settled else None
         moved = sum(len(event.partitions) for event in moves if event.kind is Kind.ASSIGNED)
         gap_s = compute_longest_gap_s(self._ledger.ownerships(), began_s)
         note = f"no partition was without an owner for more than {gap_s:.2f} s"
