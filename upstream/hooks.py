@@ -43,7 +43,7 @@ class Takeovers(Protocol):
     def ask_to_take(self, group_id: GroupId, cause: str) -> None:
         """Take a group over soon; asking again changes nothing. ``cause`` is for people."""
 
-    def note_join_elsewhere(self, group_id: GroupId, member_id: MemberId) -> None:
+    def note_joined(self, group_id: GroupId, member_id: MemberId) -> None:
         """A member of a group that is returning asked to join here: it was sent to the cluster."""
 
     def sentinel_of(self, group_id: GroupId) -> SentinelIdentity | None:

@@ -29,6 +29,8 @@ def _counts(names: tuple[str, ...]) -> Counter[str]:
 class UpstreamStatistics:
     """Counts since the process started; ``*_now`` are what there is at the moment."""
 
+    # More than 15 attributes: one attribute is one metric.
+
     takeovers: Counter[str] = field(default_factory=lambda: _counts(TAKEOVER_RESULTS))
     """Takeovers that ended, by ``TAKEOVER_RESULTS``."""
     releases: Counter[str] = field(default_factory=lambda: _counts(RELEASE_RESULTS))
@@ -46,6 +48,12 @@ class UpstreamStatistics:
     commits_in_flight_now: int = 0
     relay_connections_now: Counter[int] = field(default_factory=Counter)
     """Open connections of clients, by the node id of the relay's broker."""
+    relay_connections_refused: int = 0
+    """Connections of clients to relays above the limit."""
+    relay_connections_closed: Counter[str] = field(default_factory=Counter)
+    """Connections of clients that a relay closed, by reason."""
+    relay_requests_answered: int = 0
+    """Requests of clients that a relay answered itself."""
     relayed_bytes: Counter[str] = field(default_factory=lambda: _counts(RELAYED_WAYS))
     """Bytes passed through the relays, by ``RELAYED_WAYS``."""
     requests_passed_on: Counter[str] = field(default_factory=Counter)

@@ -13,8 +13,8 @@ import (
 
 // runMoves keeps members of the classic protocol in one group that is moved meanwhile. Each line of
 // standard input names a change: "add" lets one more member join; "moved" says that the group is
-// coordinated elsewhere now. When all members have joined again and work, and after "moved" none is
-// where it was, a report of the change is printed: how long members stood still. At the end of the
+// coordinated elsewhere now. When all members have joined again and work, or after "moved" work
+// elsewhere, a report of the change is printed: how long members stood still. At the end of the
 // input all leave.
 func runMoves(o options) (report, error) {
 	m, err := newMoving(o)
@@ -132,8 +132,8 @@ func (m *moving) settle(hasMoved bool) error {
 	return nil
 }
 
-// isSettled: each member has joined since the last change, and all work in one generation at one
-// coordinator.
+// isSettled: all work in one generation at one coordinator. After a move it is not the one before,
+// and members may have gone on without joining; after any other change each has joined.
 func (m *moving) isSettled(hasMoved bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *moving) isSettled(hasMoved bool) bool {
 		return false
 	}
 	for _, s := range m.states {
-		if s.joins == 0 || !s.works || s.generation != first.generation ||
+		if (s.joins == 0 && !hasMoved) || !s.works || s.generation != first.generation ||
 			s.coordinator != first.coordinator {
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"time"
 )
 
 // The requests that carry records, and those that read offsets.
@@ -37,8 +38,10 @@ func makeBatch(size int) []byte {
 	b = binary.BigEndian.AppendUint32(b, 0) // checksum
 	b = binary.BigEndian.AppendUint16(b, 0) // attributes
 	b = binary.BigEndian.AppendUint32(b, 0) // last offset delta
-	b = binary.BigEndian.AppendUint64(b, 0) // timestamps
-	b = binary.BigEndian.AppendUint64(b, 0)
+	// Of now: a broker deletes what is older than its retention time within minutes.
+	now := uint64(time.Now().UnixMilli())
+	b = binary.BigEndian.AppendUint64(b, now)
+	b = binary.BigEndian.AppendUint64(b, now)
 	b = binary.BigEndian.AppendUint64(b, 1<<64-1) // no producer
 	b = binary.BigEndian.AppendUint16(b, 1<<16-1)
 	b = binary.BigEndian.AppendUint32(b, noBytes)

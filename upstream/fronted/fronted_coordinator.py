@@ -150,7 +150,7 @@ class FrontedCoordinator:
             reply(CoordinatorLoadInProgress(message))
             return
         if isinstance(command, JoinGroup) and command.member_id is not None:
-            self._takeovers.note_join_elsewhere(group_id, command.member_id)
+            self._takeovers.note_joined(group_id, command.member_id)
         reply(NotCoordinator(message))
 
     def _refuse_upstream(self, command: MemberCommand) -> GroupError:

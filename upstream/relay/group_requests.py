@@ -90,7 +90,7 @@ def _is_served_there(request: GroupFrame, places: RelayPlaces) -> bool:
 def _was_here(request: GroupFrame, places: RelayPlaces) -> bool:
     """Whether the member goes back to the cluster, which does not know its id."""
     body = request.body
-    return bool(body.member_id) and places.knew_member(body.group_id, body.member_id)
+    return bool(body.member_id) and places.meets_former_member(body.group_id, body.member_id)
 
 
 def _look_at_consumer_protocol(

@@ -47,7 +47,7 @@ class Relay:
 
     def _make(self) -> asyncio.Protocol:
         if len(self.connections) >= self._relaying.settings.connections_max:
-            self._relaying.counts.refused += 1
+            self._relaying.statistics.relay_connections_refused += 1
             return _Refused()
         connection = RelayConnection(self._relaying, self._node_id, self._forget)
         self.connections.add(connection)

@@ -176,7 +176,7 @@ class RelayConnection(asyncio.Protocol):
         for exchange in self._exchanges.find_waiting(group_id):
             assert exchange.waits is not None
             if self._exchanges.end(exchange, exchange.waits, now):
-                self._relaying.counts.answered += 1
+                self._relaying.statistics.relay_requests_answered += 1
         self._look_at_unanswered()
 
     def _take_requests(self, data: bytes) -> None:
@@ -233,7 +233,7 @@ class RelayConnection(asyncio.Protocol):
         """Close both sides at once."""
         if self._is_over:
             return
-        self._relaying.counts.closed[reason] += 1
+        self._relaying.statistics.relay_connections_closed[reason] += 1
         if self._client is not None:
             self._client.abort()
         self._end()

@@ -31,13 +31,13 @@ class RelayPlaces(Protocol):
         broker has shown before that the client may read the group.
         """
 
-    def knew_member(self, group_id: str, member_id: str) -> bool:
+    def meets_former_member(self, group_id: str, member_id: str) -> bool:
         """Whether a group that returns, or just returned, had this member here, not upstream."""
 
     def awaits_member(self, group_id: str, member_id: str) -> bool:
         """Whether the group is on its way, and this member of the cluster's has not come here."""
 
-    def note_joined(self, group_id: str, member_id_before: str) -> None:
+    def note_joined(self, group_id: str, member_id: str) -> None:
         """A member joins in the cluster; the id is the one that it had before, most often ""."""
 
 

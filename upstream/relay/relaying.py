@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from gateway.rewriting.frames import Rewriting
 from upstream.cluster.cluster import Cluster
-from upstream.relay.counts import RelayCounts
 from upstream.relay.frames.splitting import BadFrame
 from upstream.relay.groups.seen_members import SeenMembers
 from upstream.relay.groups.waits import Waits
@@ -26,7 +25,8 @@ class Relaying:
     statistics: UpstreamStatistics
     members: SeenMembers = field(default_factory=SeenMembers)
     waits: Waits = field(default_factory=Waits)
-    counts: RelayCounts = field(default_factory=RelayCounts)
+    held_bytes: int = 0
+    """Bytes of frames that are being looked at, now."""
 
     def hold_request(self, more: int, size: int) -> None:
         """More bytes of a request are held; raises ``BadFrame`` if that is too much."""
@@ -41,10 +41,10 @@ class Relaying:
             raise BadFrame(f"a frame of {size} bytes is too large to be looked at")
         settings = self.settings
         is_small = size <= settings.held_always_bytes
-        if not is_small and self.counts.held_bytes + more > settings.held_bytes_total_max:
+        if not is_small and self.held_bytes + more > settings.held_bytes_total_max:
             raise BadFrame("too much is being looked at")
-        self.counts.held_bytes += more
+        self.held_bytes += more
 
     def release(self, size: int) -> None:
         """They are not held any more."""
-        self.counts.held_bytes -= size
+        self.held_bytes -= size

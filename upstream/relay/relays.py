@@ -11,7 +11,6 @@ from typing import Final
 from gateway.rewriting.frames import Rewriting
 from gateway.rewriting.naming import Address, Naming
 from upstream.cluster.cluster import Cluster, ClusterBroker
-from upstream.relay.counts import RelayCounts
 from upstream.relay.groups.seen_members import SeenMember
 from upstream.relay.relay import Relay
 from upstream.relay.relay_places import RelayPlaces, is_here
@@ -84,9 +83,9 @@ class Relays:
         self._relaying.waits.end(group_id)
 
     @property
-    def counts(self) -> RelayCounts:
-        """What was counted since the start."""
-        return self._relaying.counts
+    def held_bytes(self) -> int:
+        """Bytes of frames that are being looked at, over all relays."""
+        return self._relaying.held_bytes
 
     @property
     def connections(self) -> Mapping[int, int]:

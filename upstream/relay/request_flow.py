@@ -113,7 +113,7 @@ class RequestFlow:
         decided = decide(request, self._relaying, self._clock())
         exchange = decided.exchange
         if isinstance(decided, Answered):
-            self._relaying.counts.answered += 1
+            self._relaying.statistics.relay_requests_answered += 1
             self._exchanges.answer(exchange, decided.frame)
             return
         self._exchanges.ask(exchange)

@@ -208,7 +208,7 @@ class Takeovers:
         self.ask_to_take(group_id, cause)
         return group_id in self._movers
 
-    def knew_member(self, group_id: str, member_id: str) -> bool:
+    def meets_former_member(self, group_id: str, member_id: str) -> bool:
         """Whether a group that returns, or just returned, had this member here.
 
         Who asks has it before it: the member is on its way to the cluster.
@@ -236,15 +236,11 @@ class Takeovers:
             and member_id not in ("", *mover.move.heard)
         )
 
-    def note_joined(self, group_id: str, member_id_before: str) -> None:
-        """A member joins in the cluster."""
+    def note_joined(self, group_id: str, member_id: str) -> None:
+        """A member joins in the cluster, or was sent there; it has this id until then."""
         mover = self._movers.get(group_id)
         if mover is not None:
-            mover.departures.note_gone(member_id_before)
-
-    def note_join_elsewhere(self, group_id: GroupId, member_id: MemberId) -> None:
-        """A member of a group that is returning asked to join here: it was sent to the cluster."""
-        self.note_joined(group_id, member_id)
+            mover.departures.note_gone(member_id)
 
     def other_muster_of(self, group_id: str) -> tuple[str, int] | None:
         """Host and port of another Muster that has the group and lives."""

@@ -26,6 +26,9 @@ class UpstreamFigures:
     commits_in_flight: int
     commits_waiting: int
     relay_connections: Mapping[str, int]
+    relay_connections_refused: int
+    relay_connections_closed: Mapping[str, int]
+    relay_requests_answered: int
     relayed_bytes: Mapping[str, int]
     requests_passed_on: Mapping[str, int]
     acl_age_s: float | None
@@ -53,6 +56,9 @@ def compute_upstream_figures(
         relay_connections={
             str(node_id): count for node_id, count in statistics.relay_connections_now.items()
         },
+        relay_connections_refused=statistics.relay_connections_refused,
+        relay_connections_closed=dict(statistics.relay_connections_closed),
+        relay_requests_answered=statistics.relay_requests_answered,
         relayed_bytes=dict(statistics.relayed_bytes),
         requests_passed_on=dict(statistics.requests_passed_on),
         acl_age_s=statistics.compute_acl_age_s(),

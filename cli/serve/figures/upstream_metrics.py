@@ -90,6 +90,22 @@ def _collect_relays(figures: UpstreamFigures) -> Iterator[Metric]:
         "broker",
         figures.relay_connections,
     )
+    yield make_counter(
+        "muster_upstream_relay_connections_refused",
+        "Connections of clients to relays above the limit.",
+        figures.relay_connections_refused,
+    )
+    yield make_labelled(
+        "muster_upstream_relay_connections_closed",
+        "Connections of clients that a relay closed.",
+        "reason",
+        figures.relay_connections_closed,
+    )
+    yield make_counter(
+        "muster_upstream_relay_requests_answered",
+        "Requests of clients that a relay answered itself.",
+        figures.relay_requests_answered,
+    )
     yield make_labelled(
         "muster_upstream_relayed_bytes",
         "Bytes passed through the relays.",

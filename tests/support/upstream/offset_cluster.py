@@ -228,7 +228,7 @@ class Seats:
     def ask_to_take(self, group_id: GroupId, cause: str) -> None:
         self.asked.append((group_id, cause))
 
-    def note_join_elsewhere(self, group_id: GroupId, member_id: MemberId) -> None:
+    def note_joined(self, group_id: GroupId, member_id: MemberId) -> None:
         self.elsewhere.append((group_id, member_id))
 
     def sentinel_of(self, group_id: GroupId) -> SentinelIdentity | None:

@@ -45,14 +45,14 @@ class FakePlaces:
         self.asked.append((group_id, cause))
         return group_id in self.taken
 
-    def knew_member(self, group_id: str, member_id: str) -> bool:
+    def meets_former_member(self, group_id: str, member_id: str) -> bool:
         return (group_id, member_id) in self.known
 
     def awaits_member(self, group_id: str, member_id: str) -> bool:
         return (group_id, member_id) in self.awaited
 
-    def note_joined(self, group_id: str, member_id_before: str) -> None:
-        self.joined.append((group_id, member_id_before))
+    def note_joined(self, group_id: str, member_id: str) -> None:
+        self.joined.append((group_id, member_id))
 
 
 class Client:
@@ -98,7 +98,9 @@ class Rig:
         places: FakePlaces,
         relays: Relays,
         changes: list[None],
+        statistics: UpstreamStatistics,
     ) -> None:
+        self.statistics = statistics
         self.changes = changes
         self.cluster = cluster
         self.broker = broker
@@ -138,6 +140,7 @@ async def run_relays(
     await broker.start()
     cluster = FakeCluster()
     changes: list[None] = []
+    statistics = UpstreamStatistics()
     cluster.set_brokers(dict.fromkeys(brokers, broker.port))
     places = FakePlaces()
     options = {"own": OWN, "ports": find_ports(3), "bind_host": "127.0.0.1"} | settings
@@ -145,10 +148,10 @@ async def run_relays(
         cluster,  # type: ignore[arg-type]
         places,
         RelaySettings(**options),  # type: ignore[arg-type]
-        UpstreamStatistics(),
+        statistics,
         lambda: changes.append(None),
     )
-    rig = Rig(cluster, broker, places, relays, changes)
+    rig = Rig(cluster, broker, places, relays, changes, statistics)
     try:
         await relays.start()
         yield rig

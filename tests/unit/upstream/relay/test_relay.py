@@ -146,8 +146,8 @@ async def test_a_request_that_cannot_be_relayed_closes_the_connection(name: str)
         client = await rig.connect()
         client.writer.write(BAD[name])
         assert await client.is_closed()
-        assert rig.relays.counts.closed == {"bad-request": 1}
-        assert rig.relays.counts.held_bytes == 0
+        assert rig.statistics.relay_connections_closed == {"bad-request": 1}
+        assert rig.relays.held_bytes == 0
         assert rig.broker.received == []
 
 
@@ -167,7 +167,7 @@ async def test_a_response_that_cannot_be_relayed_closes_the_connection(name: str
         if name == "unasked":
             await client.read_frame()
         assert await client.is_closed()
-        assert rig.relays.counts.closed == {"bad-response": 1}
+        assert rig.statistics.relay_connections_closed == {"bad-response": 1}
 
 
 def fetch(number: int, size: int) -> bytes:
@@ -219,7 +219,7 @@ async def test_a_client_that_never_reads_holds_the_broker_back() -> None:
         with pytest.raises(ConnectionError):
             await asyncio.wait_for(send_all(), 20)
         assert sent < 40_000_000
-        await until(lambda: rig.relays.counts.closed["stalled"] == 1)
+        await until(lambda: rig.statistics.relay_connections_closed["stalled"] == 1)
         assert rig.relays.connections == {1: 0}
 
 
@@ -241,7 +241,7 @@ async def test_idle_connections_are_closed() -> None:
     async with run_relays(idle_ms=0) as rig:
         client = await rig.connect()
         assert await client.is_closed()
-        assert rig.relays.counts.closed["idle"] == 1
+        assert rig.statistics.relay_connections_closed["idle"] == 1
 
 
 async def test_connections_above_the_limit_are_closed_at_once() -> None:
@@ -249,7 +249,7 @@ async def test_connections_above_the_limit_are_closed_at_once() -> None:
         first = await rig.connect()
         await first.ask(12, 4, group_id="g", member_id="m")
         assert await (await rig.connect()).is_closed()
-        assert rig.relays.counts.refused == 1
+        assert rig.statistics.relay_connections_refused == 1
         await first.ask(12, 4, group_id="g", member_id="m")
 
 
@@ -308,8 +308,8 @@ async def test_a_request_that_is_looked_at_must_come_to_its_end() -> None:
         client = await rig.connect()
         client.writer.write(make_frame(12, 4, group_id="g")[:-1])
         assert await client.is_closed()
-        assert rig.relays.counts.closed == {"stalled": 1}
-        assert rig.relays.counts.held_bytes == 0
+        assert rig.statistics.relay_connections_closed == {"stalled": 1}
+        assert rig.relays.held_bytes == 0
 
 
 async def test_a_request_that_is_looked_at_must_not_come_byte_by_byte() -> None:
@@ -325,7 +325,7 @@ async def test_a_request_that_is_looked_at_must_not_come_byte_by_byte() -> None:
         dripping = asyncio.create_task(drip())
         assert await client.is_closed()
         dripping.cancel()
-        assert rig.relays.counts.closed == {"stalled": 1}
+        assert rig.statistics.relay_connections_closed == {"stalled": 1}
 
 
 async def test_ordinary_requests_pass_while_others_hold_all_that_may_be_held() -> None:
@@ -333,7 +333,7 @@ async def test_ordinary_requests_pass_while_others_hold_all_that_may_be_held() -
         greedy = await rig.connect()
         head = b"\x00\x10\x00\x00\x00\x0c\x00\x04" + bytes(4) + b"\xff\xff"
         greedy.writer.write(head + bytes(1_000 - len(head)))
-        await until(lambda: rig.relays.counts.held_bytes == 1_000)
+        await until(lambda: rig.relays.held_bytes == 1_000)
         client = await rig.connect()
         assert (await client.ask(12, 4, group_id="g", member_id="m")).error_code == 0
 
@@ -344,9 +344,9 @@ async def test_what_is_looked_at_of_all_connections_is_bounded() -> None:
         held = [await rig.connect() for _ in range(9)]
         for client in held:
             client.writer.write(head + bytes(100 - len(head)))
-        await until(lambda: rig.relays.counts.held_bytes == 900)
+        await until(lambda: rig.relays.held_bytes == 900)
         fits = await rig.connect()
         await fits.ask(12, 4, group_id="g", member_id="m")
         held[0].writer.write(bytes(101))
         assert await held[0].is_closed()
-        assert rig.relays.counts.held_bytes == 800
+        assert rig.relays.held_bytes == 800

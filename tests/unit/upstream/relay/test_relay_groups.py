@@ -90,7 +90,7 @@ async def test_a_group_that_is_here_or_on_its_way_has_its_coordinator_elsewhere(
                 codes = codes_of(key, version, response)
                 assert codes == [NOT_COORDINATOR] * max(1, len(codes))
         assert rig.broker.received == []
-        assert rig.relays.counts.answered == 2 * len(readable_versions(key))
+        assert rig.statistics.relay_requests_answered == 2 * len(readable_versions(key))
 
 
 async def test_a_group_of_another_muster_s_is_not_the_cluster_s() -> None:
@@ -124,7 +124,7 @@ async def test_a_group_of_the_cluster_s_passes_byte_for_byte(key: int) -> None:
         for version in readable_versions(key):
             await client.ask(key, version, **request_of(key, version, "theirs"))
             assert body_of(rig.broker.received[-1]).group_id == "theirs"
-        assert rig.relays.counts.answered == 0
+        assert rig.statistics.relay_requests_answered == 0
 
 
 def describe(frame: bytes) -> bytes:
@@ -282,7 +282,7 @@ async def test_an_answer_that_never_comes_late_ends_the_connection() -> None:
         rig.relays.end_waits("g")
         await client.read_frame()
         assert await client.is_closed()
-        assert rig.relays.counts.closed["no-late-answer"] == 1
+        assert rig.statistics.relay_connections_closed["no-late-answer"] == 1
 
 
 async def test_answers_keep_the_order_of_the_requests() -> None:
@@ -391,7 +391,7 @@ async def test_what_would_hold_the_loop_for_long_is_not_looked_at(
         client = await rig.connect()
         client.send(key, version, **fields)
         assert await client.is_closed()
-        assert rig.relays.counts.closed == {"bad-request": 1}
+        assert rig.statistics.relay_connections_closed == {"bad-request": 1}
         assert rig.broker.received == []
 
 

@@ -283,12 +283,12 @@ async def test_a_group_goes_back_when_its_last_member_has_gone_over(rig: Takeove
     await take(rig, members)
     releasing = asyncio.create_task(rig.takeovers.release(G))
     await until(lambda: rig.place is Place.RETURNING)
-    await until(lambda: rig.takeovers.knew_member(G, members[0].member_id))
+    await until(lambda: rig.takeovers.meets_former_member(G, members[0].member_id))
     members[0].member_id = ""
     members[0].join()
     await until(lambda: len(rig.model.group(G).members) == 2)
     assert not members[0].is_assigned
-    rig.takeovers.note_join_elsewhere(G, MemberId(members[1].member_id))
+    rig.takeovers.note_joined(G, MemberId(members[1].member_id))
     members[1].member_id = ""
     members[1].join()
     report = await releasing

@@ -42,6 +42,9 @@ def test_what_happened_is_counted() -> None:
     statistics.commit_seconds.add(0.002)
     statistics.commits_unanswered_now, statistics.commits_in_flight_now = 5, 2
     statistics.relay_connections_now[2] += 5
+    statistics.relay_connections_refused += 3
+    statistics.relay_connections_closed["stalled"] += 1
+    statistics.relay_requests_answered += 9
     statistics.relayed_bytes["to_cluster"] += 100
     statistics.requests_passed_on["CreateTopics"] += 1
     statistics.acls_mirrored_s = time.monotonic() - 4
@@ -59,6 +62,9 @@ def test_what_happened_is_counted() -> None:
     assert series["muster_upstream_commits_waiting", ()] == 3
     assert series["muster_upstream_commits_in_flight", ()] == 2
     assert series["muster_upstream_relay_connections", ("2",)] == 5
+    assert series["muster_upstream_relay_connections_refused_total", ()] == 3
+    assert series["muster_upstream_relay_connections_closed_total", ("stalled",)] == 1
+    assert series["muster_upstream_relay_requests_answered_total", ()] == 9
     assert series["muster_upstream_relayed_bytes_total", ("to_cluster",)] == 100
     assert series["muster_upstream_requests_passed_on_total", ("CreateTopics",)] == 1
     assert 4 <= series["muster_upstream_acl_age_seconds", ()] < 60
