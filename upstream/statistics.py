@@ -29,8 +29,6 @@ def _counts(names: tuple[str, ...]) -> Counter[str]:
 class UpstreamStatistics:
     """Counts since the process started; ``*_now`` are what there is at the moment."""
 
-    # More than 15 attributes: one attribute is one metric.
-
     takeovers: Counter[str] = field(default_factory=lambda: _counts(TAKEOVER_RESULTS))
     """Takeovers that ended, by ``TAKEOVER_RESULTS``."""
     releases: Counter[str] = field(default_factory=lambda: _counts(RELEASE_RESULTS))
