@@ -171,6 +171,14 @@ class ClusterRefused(GroupError):
         self.code = code
 
 
+class ResetRefused(GroupError):
+    """Offsets cannot be reset so; ``code`` says which kind of reason there is."""
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.POLICY_VIOLATION) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class DescriptionFailed(GroupError):
     """A group cannot be described, with the code that its description has."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from cli.admin.group_delete_commands import delete, delete_offsets
+from cli.admin.resets.group_reset_commands import reset, seek
 from cli.log.as_of_option import AsOfOption, parse_as_of, render_position
 from cli.options import (
     DEFAULT_SERVER,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from muster.v1 import admin_pb2, group_pb2, types_pb2
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List, describe and delete consumer groups."
+    no_args_is_help=True, rich_markup_mode=None, help="List, describe, reset and delete groups."
 )
 
 
@@ -95,6 +96,8 @@ def offsets(
 
 app.command()(delete)
 app.command("delete-offsets")(delete_offsets)
+app.command()(reset)
+app.command()(seek)
 
 
 def compute_list(groups: Sequence[admin_pb2.GroupSummary]) -> Listing:

@@ -79,6 +79,7 @@ from model.commands.places import (
     ReturnGroup,
 )
 from model.commands.quotas import AlterQuotas, DescribeQuotas
+from model.commands.resets import ResetOffsets
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -118,6 +119,8 @@ class Route(Enum):
     LIST_TRANSACTIONS = auto()
     DELETION = auto()
     """The shard of the group, and the committed offsets in the store."""
+    RESET = auto()
+    """The shard of the group, and the committed offsets in the store, in one look."""
     READ = auto()
     """The groups in memory, across shards."""
     TOPICS = auto()
@@ -218,6 +221,7 @@ _ROWS: Final = (
     _row(DeleteGroup, Route.DELETION, Loading.GROUP),
     _row(DeleteOffsets, Route.DELETION, Loading.GROUP),
     _row(GiveGroupUp, Route.DELETION, Loading.GROUP),
+    _row(ResetOffsets, Route.RESET, Loading.GROUP),
     #
     _row(ConsumerGroupDescribe, Route.READ, Loading.EACH_GROUP),
     _row(DescribeGroups, Route.READ, Loading.EACH_GROUP),

@@ -38,6 +38,7 @@ from coordinator.runtime.members.pending_changes import PendingChanges
 from coordinator.runtime.members.timers import Timers
 from coordinator.runtime.offsets.offset_commands import OffsetCommands
 from coordinator.runtime.offsets.offset_deletion import OffsetDeletion
+from coordinator.runtime.offsets.offset_resets import OffsetResets
 from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.regex_schedule import Regexes
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
@@ -236,6 +237,12 @@ class Parts:
             times_out_ms=lambda found: self.background.transactions.deadline_ms(found),
         )
         self.deletion = OffsetDeletion(
+            self.context,
+            apply=lambda shard, command, outcome, reply: self.apply.outcome(
+                shard, command, outcome, reply
+            ),
+        )
+        self.resets = OffsetResets(
             self.context,
             apply=lambda shard, command, outcome, reply: self.apply.outcome(
                 shard, command, outcome, reply

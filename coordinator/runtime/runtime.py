@@ -163,6 +163,7 @@ class Runtime:
             Route.TRANSACTION: parts.offsets.change,
             Route.LIST_TRANSACTIONS: parts.offsets.list_transactions,
             Route.DELETION: parts.deletion.submit,
+            Route.RESET: parts.resets.submit,
             Route.READ: parts.reads.submit,
             Route.TOPICS: parts.topics.submit,
         }

@@ -20,6 +20,7 @@ from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.quota_service import QuotaService
+from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
 from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
@@ -47,6 +48,7 @@ from muster.v1 import (
     classic_pb2,
     group_pb2,
     quota_pb2,
+    reset_pb2,
     upstream_pb2,
     user_pb2,
 )
@@ -59,6 +61,7 @@ _ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 _BACKUP_SERVICE = backup_pb2.DESCRIPTOR.services_by_name["BackupService"]
 _ACCESS_SERVICE = access_pb2.DESCRIPTOR.services_by_name["AccessService"]
 _QUOTA_SERVICE = quota_pb2.DESCRIPTOR.services_by_name["QuotaService"]
+_RESET_SERVICE = reset_pb2.DESCRIPTOR.services_by_name["ResetService"]
 _UPSTREAM_SERVICE = upstream_pb2.DESCRIPTOR.services_by_name["UpstreamService"]
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
@@ -71,6 +74,7 @@ SERVICES = (
     _BACKUP_SERVICE.full_name,
     _ACCESS_SERVICE.full_name,
     _QUOTA_SERVICE.full_name,
+    _RESET_SERVICE.full_name,
     _USER_SERVICE.full_name,
     _UPSTREAM_SERVICE.full_name,
 )
@@ -150,6 +154,7 @@ class GrpcServer:
             (_ACCESS_SERVICE, AccessService(services)),
             (_QUOTA_SERVICE, QuotaService(services)),
             (_USER_SERVICE, UserService(services)),
+            (_RESET_SERVICE, ResetService(services)),
             (_UPSTREAM_SERVICE, UpstreamService(services, upstream, audit)),
             (_BACKUP_SERVICE, BackupService(services.access, backups, audit)),
         )

@@ -42,6 +42,7 @@ from model.commands.places import (
     ReturnGroup,
 )
 from model.commands.quotas import AlterQuotas, DescribeQuotas
+from model.commands.resets import ResetOffsets
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -142,6 +143,7 @@ ReadCommand: TypeAlias = (
 Command: TypeAlias = (
     GroupCommand
     | DeletionCommand
+    | ResetOffsets
     | TransactionCommand
     | ListTransactions
     | ServerCommand

@@ -23,6 +23,7 @@ from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 from model.responses.places import PlacesResponse
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
+from model.responses.resets import OffsetsReset
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListTransactionsResponse, ProducerIdResponse
 from model.responses.users import (
@@ -55,6 +56,7 @@ Response: TypeAlias = (
     | TopicResponse
     | ProducerIdResponse
     | OffsetDeleteResponse
+    | OffsetsReset
     | GroupConfigsResponse
     | ListGroupConfigsResponse
     | ListTransactionsResponse

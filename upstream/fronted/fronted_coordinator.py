@@ -33,6 +33,7 @@ from model.commands.groups import (
     PlanMigration,
 )
 from model.commands.offsets import DeleteOffsets, OffsetCommit, OffsetFetch
+from model.commands.resets import ResetOffsets
 from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic, SetTopicRacks
 from model.commands.transactions import TxnOffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -49,6 +50,7 @@ from model.responses.response import Response
 from model.topics import Topic, TopicImage
 from upstream.fronted.group_deletions import GroupDeletions
 from upstream.fronted.group_lists import describe_groups, is_here, list_groups
+from upstream.fronted.offset_resets import submit_reset
 from upstream.hooks import Takeovers
 from upstream.offsets.offsets import Offsets
 
@@ -104,6 +106,7 @@ class FrontedCoordinator:
             DescribeGroups: partial(describe_groups, runtime),
             ConsumerGroupDescribe: partial(describe_groups, runtime),
             DeleteGroup: self._delete_group,
+            ResetOffsets: self._reset_offsets,
         }
 
     # ----------------------------------------------------------------------------------- commands
@@ -214,6 +217,15 @@ class FrontedCoordinator:
             reply(_make_elsewhere(command.group_id))
         elif place is Place.MUSTER:
             self._deletions.submit(command, reply)
+        else:
+            reply(_make_on_the_way(command.group_id))
+
+    def _reset_offsets(self, command: ResetOffsets, reply: Reply) -> None:
+        place = self._find_place(command.group_id)
+        if place is Place.UPSTREAM:
+            reply(_make_elsewhere(command.group_id))
+        elif place is Place.MUSTER:
+            submit_reset(self._runtime, self._offsets, command, reply)
         else:
             reply(_make_on_the_way(command.group_id))
 

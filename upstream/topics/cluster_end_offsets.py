@@ -79,6 +79,23 @@ class ClusterEndOffsets:
         finally:
             self._callers -= 1
 
+    async def find_offsets_at(
+        self, partitions: Sequence[TopicPartition], timestamp_ms: int
+    ) -> Mapping[TopicPartition, int]:
+        """Those that are known in time; asked anew each time."""
+        found: dict[TopicPartition, int] = {}
+        if self._callers >= self._limits.callers_max:
+            return found
+        self._callers += 1
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._leaders.find(partitions, found, timestamp_ms)
+        except TimeoutError:
+            log.debug("offsets_late", missing=len(partitions) - len(found))
+        finally:
+            self._callers -= 1
+        return found
+
     async def stop(self) -> None:
         """End all lookups; who waits hears what is known."""
         tasks = list(self._tasks)

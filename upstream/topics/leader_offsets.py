@@ -54,9 +54,12 @@ class LeaderOffsets:
         self._leaders: dict[TopicPartition, int] = {}
 
     async def find(
-        self, wanted: Sequence[TopicPartition], found: dict[TopicPartition, int]
+        self,
+        wanted: Sequence[TopicPartition],
+        found: dict[TopicPartition, int],
+        timestamp_ms: int = LATEST_TIMESTAMP,
     ) -> None:
-        """Add end offsets to ``found``, as brokers answer.
+        """Add the offsets of a time to ``found``, as brokers answer; -1 if all records are older.
 
         The caller bounds how long this may take. Partitions without an answer are left out.
         """
@@ -67,7 +70,7 @@ class LeaderOffsets:
                 await self._learn_leaders(wanted)
             except ClusterUnreachable:
                 unheard = [place for place in wanted if place not in self._leaders]
-            wanted = unheard + await self._ask_leaders(wanted, found)
+            wanted = unheard + await self._ask_leaders(wanted, found, timestamp_ms)
             if not wanted:
                 return
 
@@ -91,7 +94,10 @@ class LeaderOffsets:
                 await asyncio.sleep(0)
 
     async def _ask_leaders(
-        self, wanted: Sequence[TopicPartition], found: dict[TopicPartition, int]
+        self,
+        wanted: Sequence[TopicPartition],
+        found: dict[TopicPartition, int],
+        timestamp_ms: int,
     ) -> list[TopicPartition]:
         """Ask all leaders at once; returns the partitions that may have another leader now."""
         by_leader: dict[int, list[TopicPartition]] = {}
@@ -103,13 +109,17 @@ class LeaderOffsets:
             await asyncio.sleep(0)
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._ask_leader(leader, led, found))
+                group.create_task(self._ask_leader(leader, led, found, timestamp_ms))
                 for leader, led in by_leader.items()
             ]
         return [place for task in tasks for place in task.result()]
 
     async def _ask_leader(
-        self, leader: int, led: list[TopicPartition], found: dict[TopicPartition, int]
+        self,
+        leader: int,
+        led: list[TopicPartition],
+        found: dict[TopicPartition, int],
+        timestamp_ms: int,
     ) -> list[TopicPartition]:
         """Ask one broker; returns the partitions to ask others for."""
         moved: list[TopicPartition] = []
@@ -117,9 +127,11 @@ class LeaderOffsets:
             elsewhere = part
             try:
                 response = await self._cluster.ask(
-                    make_request(part), node_id=leader, timeout_ms=self._ask_timeout_ms
+                    make_request(part, timestamp_ms),
+                    node_id=leader,
+                    timeout_ms=self._ask_timeout_ms,
                 )
-                elsewhere = await _read_offsets(response, part, found)
+                elsewhere = await _read_offsets(response, part, found, timestamp_ms)
             except NotServed:
                 return []
             except ClusterUnreachable:
@@ -136,11 +148,13 @@ class LeaderOffsets:
             self._leaders.pop(place, None)
 
 
-def make_request(places: Iterable[TopicPartition]) -> ClientRequest:
-    """Asks for the latest offsets, those of open transactions included."""
+def make_request(
+    places: Iterable[TopicPartition], timestamp_ms: int = LATEST_TIMESTAMP
+) -> ClientRequest:
+    """Asks for the offsets of a time, or the latest, those of open transactions included."""
     topics: dict[str, list[dict[str, int]]] = {}
     for name, partition in places:
-        row = {"partition_index": partition, "timestamp": LATEST_TIMESTAMP}
+        row = {"partition_index": partition, "timestamp": timestamp_ms}
         topics.setdefault(name, []).append(row)
     return ClientRequest(
         LIST_OFFSETS,
@@ -161,7 +175,10 @@ def _read_leaders(response: Any) -> Iterator[tuple[TopicPartition, int]]:
 
 
 async def _read_offsets(
-    response: Any, asked: Sequence[TopicPartition], found: dict[TopicPartition, int]
+    response: Any,
+    asked: Sequence[TopicPartition],
+    found: dict[TopicPartition, int],
+    timestamp_ms: int,
 ) -> list[TopicPartition]:
     """Add what is known to ``found``; returns the partitions that this broker does not lead."""
     left = set(asked)
@@ -175,7 +192,7 @@ async def _read_offsets(
             left.discard(place)
             if row.error_code in _LED_ELSEWHERE:
                 elsewhere.append(place)
-            elif row.error_code == ErrorCode.NONE and row.offset >= 0:
+            elif row.error_code == ErrorCode.NONE and (row.offset >= 0 or timestamp_ms >= 0):
                 found[place] = row.offset
         await asyncio.sleep(0)
     return elsewhere

@@ -35,6 +35,7 @@ from coordinator.runtime.topics.topic_images import (
 )
 from model.commands.command import DeletionCommand
 from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.resets import ResetOffsets
 from model.commands.topics import ReplaceTopics
 from model.ids import GroupId
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
@@ -74,7 +75,7 @@ class Apply:
     def outcome(
         self,
         shard: Shard,
-        command: ShardCommand | DeletionCommand,
+        command: ShardCommand | DeletionCommand | ResetOffsets,
         outcome: Outcome,
         reply: Reply,
     ) -> None:
@@ -153,7 +154,7 @@ class Apply:
     def _apply_outcome(
         self,
         shard: Shard,
-        command: ShardCommand | DeletionCommand,
+        command: ShardCommand | DeletionCommand | ResetOffsets,
         outcome: Outcome,
         reply: Reply,
     ) -> None:

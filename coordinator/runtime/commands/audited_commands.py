@@ -36,6 +36,7 @@ from model.commands.offsets import (
 )
 from model.commands.places import PlaceCommand
 from model.commands.quotas import AlterQuotas, DescribeQuotas
+from model.commands.resets import ResetOffsets
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -78,6 +79,7 @@ AuditedCommand: TypeAlias = (
     CataloguedCommand
     | DeleteGroup
     | DeleteOffsets
+    | ResetOffsets
     | OffsetCommit
     | LeaveGroup
     | ConvertToClassicGroup
@@ -115,6 +117,7 @@ def find_audited(command: Command) -> AuditedCommand | None:
             | AlterQuotas()
             | DeleteGroup()
             | DeleteOffsets()
+            | ResetOffsets()
             | ConvertToClassicGroup()
             | EndTransaction()
             | WriteTxnMarkers()
@@ -203,7 +206,11 @@ def find_subject(command: AuditedCommand, image: TopicImage) -> Subject:
             return Subject(Operation.ALTER_CONFIGS, ResourceType.GROUP, group_id)
         case DeleteGroup(group_id=group_id) | DeleteOffsets(group_id=group_id):
             return Subject(Operation.DELETE, ResourceType.GROUP, group_id)
-        case OffsetCommit(group_id=group_id) | LeaveGroup(group_id=group_id):
+        case (
+            OffsetCommit(group_id=group_id)
+            | ResetOffsets(group_id=group_id)
+            | LeaveGroup(group_id=group_id)
+        ):
             return Subject(Operation.READ, ResourceType.GROUP, group_id)
         case AlterUserScramCredentials() | SetUser():
             return Subject(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -44,6 +44,7 @@ from model.commands.command import Command
 from model.commands.consumer import LeaveGroup
 from model.commands.groups import ConvertToClassicGroup, DeleteGroup
 from model.commands.offsets import DeleteOffsets, OffsetCommit
+from model.commands.resets import ResetOffsets
 from model.commands.transactions import EndTransaction, WriteTxnMarkers
 from model.commands.users import AlterUserScramCredentials, SetUser
 from model.errors import ErrorCode, GroupError
@@ -132,7 +133,7 @@ class Changes:
             case DeleteOffsets(group_id=group_id, topics=topics):
                 places = ((name, number) for name, numbers in topics for number in numbers)
                 return self._read_offsets(group_id, places)
-            case OffsetCommit(group_id=group_id):
+            case OffsetCommit(group_id=group_id) | ResetOffsets(group_id=group_id):
                 return self._read_offsets(group_id, self._name_places(command))
             case LeaveGroup(members=members):
                 # Who gives its id leaves by itself.
@@ -159,7 +160,7 @@ class Changes:
             found = {}
         return {**kind, "offsets": _render(found)}
 
-    def _name_places(self, command: OffsetCommit) -> Iterator[OffsetPlace]:
+    def _name_places(self, command: OffsetCommit | ResetOffsets) -> Iterator[OffsetPlace]:
         by_id = self._catalogue.image.by_id
         for topic in command.topics:
             known = None if topic.topic_id is None else by_id.get(topic.topic_id)
@@ -220,6 +221,8 @@ def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[Pair]
         case OffsetCommit():
             assert isinstance(answer, OffsetCommitResponse)
             yield from _compare_offsets(command, before, answer)
+        case ResetOffsets():
+            yield from _compare_rows(before, _list_reset(command), _count(command))
         case LeaveGroup():
             assert isinstance(answer, LeaveGroupResponse)
             rows = zip(before["members"], answer.errors, strict=True)
@@ -241,15 +244,34 @@ def _compare_offsets(
         for topic, result in zip(command.topics, answer.topics, strict=True)
         for row, done in zip(topic.offsets.rows(), result.partitions, strict=True)
     )
-    moved = [
+    done = (
         (place, offset)
         for place, offset, error in islice(rows, OFFSETS_MAX)
-        if error is ErrorCode.NONE and before.get(place) != offset
-    ]
+        if error is ErrorCode.NONE
+    )
+    yield from _compare_rows(before, done, _count(command))
+
+
+def _list_reset(command: ResetOffsets) -> Iterator[tuple[OffsetPlace, int]]:
+    rows = (
+        ((topic.name or TopicName(""), row[0]), row[1])
+        for topic in command.topics
+        for row in topic.offsets.rows()
+    )
+    return islice(rows, OFFSETS_MAX)
+
+
+def _count(command: OffsetCommit | ResetOffsets) -> int:
+    return sum(len(topic.partitions) for topic in command.topics)
+
+
+def _compare_rows(
+    before: _Offsets, rows: Iterator[tuple[OffsetPlace, int]], count: int
+) -> Iterator[Pair]:
+    moved = [(place, offset) for place, offset in rows if before.get(place) != offset]
     for part in split(moved):
         former = {place: before[place] for place, _ in part if place in before}
         yield {"offsets": _render(former)} if former else None, {"offsets": _render(dict(part))}
-    count = sum(len(topic.partitions) for topic in command.topics)
     if count > OFFSETS_MAX:
         # What is not looked at may have been moved too.
         yield None, {"offsets_not_looked_at": count - OFFSETS_MAX}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.replay.group_records import replay, replay_conversion
-from coordinator.core.replay.offset_records import replay_no_offsets
+from coordinator.core.replay.offset_records import replay_no_offsets, replay_offset_group
 from coordinator.core.replay.prepared_targets import replay_prepared_target
 from coordinator.core.replay.shard_side_records import replay_shard_side
 from coordinator.core.state.consumer_group import ConsumerGroup
@@ -49,6 +49,8 @@ class Replayer:
         if outcome.records and isinstance(outcome.records[0].key, OffsetCommitKey):
             self._durability.note_offsets(group_id, generation)
             are_all_offsets = isinstance(outcome.records[-1].key, OffsetCommitKey)
+            if outcome.records[0].value is not None:
+                replay_offset_group(shard, group_id)
             if are_all_offsets and not (shard.open_transactions or outcome.side):
                 return
         if outcome.prepared is not None:

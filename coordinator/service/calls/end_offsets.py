@@ -22,6 +22,15 @@ class EndOffsets(Protocol):
         What is not known, or not in time, is left out. Never raises because of what is asked.
         """
 
+    async def find_offsets_at(
+        self, partitions: Sequence[tuple[TopicName, int]], timestamp_ms: int
+    ) -> Mapping[tuple[TopicName, int], int]:
+        """The first offset of each partition at or after a time (ms), -1 if all are older.
+
+        -1 asks for the end and -2 for the beginning, as Kafka's ListOffsets. Answers are not kept.
+        What is not known, or not in time, is left out, as is a topic that never had records here.
+        """
+
 
 async def add_end_offsets(
     end_offsets: EndOffsets | None, topics: Sequence[types_pb2.CommittedTopic]

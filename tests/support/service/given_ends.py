@@ -24,3 +24,17 @@ class GivenEnds:
             for name, partition in partitions
             if partition in self.ends.get(name, {})
         }
+
+    async def find_offsets_at(
+        self, partitions: Sequence[tuple[TopicName, int]], timestamp_ms: int
+    ) -> Mapping[tuple[TopicName, int], int]:
+        """The ends of the table; logs begin at a tenth of them, and a record is made every ms."""
+        ends = await self.find_end_offsets(partitions)
+        if timestamp_ms == -1:
+            return ends
+        if timestamp_ms == -2:
+            return {place: end // 10 for place, end in ends.items()}
+        return {
+            place: -1 if timestamp_ms >= end else max(timestamp_ms, end // 10)
+            for place, end in ends.items()
+        }

@@ -22,6 +22,7 @@ from muster.v1 import (
     classic_pb2,
     group_pb2,
     quota_pb2,
+    reset_pb2,
     upstream_pb2,
     user_pb2,
 )
@@ -35,6 +36,7 @@ FILES: Final = (
     classic_pb2,
     group_pb2,
     quota_pb2,
+    reset_pb2,
     upstream_pb2,
     user_pb2,
 )
@@ -82,9 +84,11 @@ _USER: Final[dict[str, Any]] = {
         }
     ],
 }
+_OFFSETS: Final = {"topic_name": "orders", "partitions": [{"partition": 0, "offset": 1}]}
+_RESET: Final[dict[str, Any]] = {"group_id": "g", "plan": {"topics": [_OFFSETS]}}
 _COMMIT: Final[dict[str, Any]] = {
     "group_id": "g",
-    "topics": [{"topic_name": "orders", "partitions": [{"partition": 0, "offset": 1}]}],
+    "topics": [_OFFSETS],
 }
 
 RIGHTS: Final[dict[str, Right]] = {
@@ -141,6 +145,7 @@ RIGHTS: Final[dict[str, Right]] = {
     ),
     "QuotaService.ListQuotas": Right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, {}),
     "QuotaService.AlterQuotas": Right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, {}),
+    "ResetService.ResetOffsets": Right(Operation.READ, ResourceType.GROUP, _RESET),
     "UpstreamService.GetUpstream": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
     "UpstreamService.ListUpstreamGroups": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
     "UpstreamService.TakeGroups": Right(

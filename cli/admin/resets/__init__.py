@@ -1,0 +1,1 @@
+"""`muster group reset` and `seek`."""

@@ -1,0 +1,231 @@
+"""`muster group reset` and `seek`: set committed offsets."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.admin.group_delete_commands import parse_partitions
+from cli.admin.resets.reset_options import (
+    AllTopicsOption,
+    ClampOption,
+    CreateOption,
+    CurrentOption,
+    DatetimeOption,
+    DurationOption,
+    EarliestOption,
+    ExportOption,
+    FileOption,
+    GroupArgument,
+    LatestOption,
+    OffsetOption,
+    OtherGroupOption,
+    ShiftOption,
+    TopicsOption,
+)
+from cli.admin.resets.reset_positions import Strategy, fill_position
+from cli.asking import ask
+from cli.errors import CommandError, ExitCode
+from cli.log.as_of_option import read_wall_ms
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    CommandConfigOption,
+    DryRunOption,
+    OutputOption,
+    QuietOption,
+    ServerOption,
+    TimeoutOption,
+    YesOption,
+)
+from cli.output import Format, Listing, print_listing, print_note
+
+if TYPE_CHECKING:
+    from cli.admin.resets.reset_client import ResetClient
+    from muster.v1 import reset_pb2
+
+COLUMNS = (
+    "GROUP",
+    "TOPIC",
+    "PARTITION",
+    "NEW-OFFSET",
+    "CURRENT-OFFSET",
+    "LOG-START-OFFSET",
+    "LOG-END-OFFSET",
+    "CLAMPED",
+)
+
+
+def reset(
+    *,
+    group: GroupArgument,
+    topics: TopicsOption = None,
+    all_topics: AllTopicsOption = False,
+    to_earliest: EarliestOption = False,
+    to_latest: LatestOption = False,
+    to_current: CurrentOption = False,
+    to_datetime: DatetimeOption = None,
+    by_duration: DurationOption = None,
+    shift_by: ShiftOption = None,
+    to_offset: OffsetOption = None,
+    from_file: FileOption = None,
+    to_group: OtherGroupOption = None,
+    clamp: ClampOption = False,
+    create: CreateOption = False,
+    export: ExportOption = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Set the committed offsets of a group, as kafka-consumer-groups.sh --reset-offsets does."""
+    from cli.admin.resets.reset_client import connect_for_resets
+    from muster.v1 import reset_pb2
+
+    request = reset_pb2.ResetOffsetsRequest(group_id=group, clamp=clamp, create_group=create)
+    strategy = Strategy(
+        to_earliest,
+        to_latest,
+        to_current,
+        to_datetime,
+        by_duration,
+        shift_by,
+        to_offset,
+        from_file,
+        to_group,
+    )
+    strategy.fill(request, read_wall_ms)
+    has_own = from_file is not None or to_group is not None
+    if bool(topics) + all_topics != 1 and not (has_own and not topics):
+        raise CommandError(
+            "say which offsets: --topic TOPIC[:0,1], or --all-topics for all that are committed",
+            ExitCode.USAGE,
+        )
+    _add_topics(request, topics or ())
+    with connect_for_resets(server, timeout, command_config) as client:
+        _carry_out(client, request, output, yes=yes, dry_run=dry_run, quiet=quiet, export=export)
+
+
+def seek(
+    *,
+    group: GroupArgument,
+    partition: Annotated[
+        str, typer.Argument(metavar="TOPIC[:P,P]", help="A topic, or some of its partitions.")
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="POSITION", help="start, end, N, +N, -N, or @ and a time or an age."
+        ),
+    ],
+    clamp: ClampOption = False,
+    create: CreateOption = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Set the committed offset of a partition or a topic: `reset` in short."""
+    from cli.admin.resets.reset_client import connect_for_resets
+    from muster.v1 import reset_pb2
+
+    request = reset_pb2.ResetOffsetsRequest(group_id=group, clamp=clamp, create_group=create)
+    fill_position(request, to, read_wall_ms)
+    _add_topics(request, (partition,))
+    with connect_for_resets(server, timeout, command_config) as client:
+        _carry_out(client, request, output, yes=yes, dry_run=dry_run, quiet=quiet)
+
+
+def _add_topics(request: reset_pb2.ResetOffsetsRequest, texts: Sequence[str]) -> None:
+    for name, partitions in parse_partitions(texts).items():
+        request.topics.add(topic_name=name, partitions=partitions or ())
+
+
+def _carry_out(
+    client: ResetClient,
+    request: reset_pb2.ResetOffsetsRequest,
+    output: Format,
+    *,
+    yes: bool,
+    dry_run: bool,
+    quiet: bool,
+    export: bool = False,
+) -> None:
+    """Show what would change, ask, and set exactly what was shown."""
+    request.validate_only = True
+    shown = client.reset_offsets(request)
+    if not dry_run and not yes:
+        rows = [row[1:] for row in _compute_rows(request.group_id, shown)]
+        ask(COLUMNS[1:], rows, f"These offsets of {request.group_id} will be set.")
+    if not dry_run:
+        shown = client.reset_offsets(make_second_request(request, shown))
+    if export:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerows(
+            (row.topic_name, row.partition, row.offset_after) for row in shown.partitions
+        )
+    else:
+        print_listing(compute_listing(request.group_id, shown), output)
+    if not quiet:
+        count = len(shown.partitions)
+        print_note(f"would be set: {count}" if dry_run else f"set: {count}")
+
+
+def make_second_request(
+    request: reset_pb2.ResetOffsetsRequest, shown: reset_pb2.ResetOffsetsResponse
+) -> reset_pb2.ResetOffsetsRequest:
+    """The request that sets what a preview has shown, and fails if the group has changed since."""
+    from muster.v1 import reset_pb2
+
+    second = reset_pb2.ResetOffsetsRequest(
+        group_id=request.group_id,
+        clamp=request.clamp,
+        create_group=request.create_group,
+        preview=shown.preview,
+        request_id=str(uuid.uuid4()),
+    )
+    topics: dict[str, reset_pb2.ResetPlan] = {}
+    for row in shown.partitions:
+        plan = topics.setdefault(row.topic_name, reset_pb2.ResetPlan())
+        if not plan.topics:
+            plan.topics.add(topic_name=row.topic_name)
+        plan.topics[0].partitions.add(partition=row.partition, offset=row.offset_after)
+    for plan in topics.values():
+        second.plan.MergeFrom(plan)
+    return second
+
+
+def _compute_rows(group_id: str, response: reset_pb2.ResetOffsetsResponse) -> list[list[object]]:
+    return [
+        [
+            group_id,
+            row.topic_name,
+            row.partition,
+            row.offset_after,
+            row.offset_before if row.HasField("offset_before") else None,
+            row.start_offset if row.HasField("start_offset") else None,
+            row.end_offset if row.HasField("end_offset") else None,
+            "yes" if row.clamped else None,
+        ]
+        for row in response.partitions
+    ]
+
+
+def compute_listing(group_id: str, response: reset_pb2.ResetOffsetsResponse) -> Listing:
+    """The offsets that were set, or would be; Kafka's columns first."""
+    rows = _compute_rows(group_id, response)
+    names = [column.lower().replace("-", "_") for column in COLUMNS[1:]]
+    items = [dict(zip(names, row[1:], strict=True)) for row in rows]
+    content = {"group_id": group_id, "offsets": items}
+    return Listing("group.reset", COLUMNS, rows, content, "offsets")

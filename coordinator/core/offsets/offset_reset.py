@@ -1,0 +1,136 @@
+"""Offsets set from outside of a group: validation, and the records.
+
+The runtime passes in the offsets that are in the store. Members of a group with members hold
+offsets of their own, so such a group is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Final
+
+from coordinator.core.groups.group_deletion import check_is_there, check_not_being_deleted
+from coordinator.core.offsets.offset_commit import check_commit_size
+from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.open_transactions import OffsetPlace
+from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.shard import Shard
+from model.commands.resets import ResetOffsets
+from model.errors import (
+    InvalidGroupId,
+    InvalidRequest,
+    NonEmptyGroup,
+    ResetRefused,
+    UnknownTopicOrPartition,
+)
+from model.ids import GroupId
+from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.now import Now
+from model.responses.resets import OffsetsReset
+
+NAMED_MAX: Final = 5
+"""The most members that a refusal names."""
+
+
+def compute_revision(shard: Shard, group_id: GroupId) -> str:
+    """Names the group as it is: another text after each rebalance."""
+    consumers = shard.consumer_groups.get(group_id)
+    if consumers is not None:
+        return f"consumer-{consumers.group_epoch}-{consumers.member_count}"
+    classic = shard.classic_group(group_id)
+    if classic is not None:
+        return f"classic-{classic.generation}-{classic.state.value}"
+    return "offsets"
+
+
+def handle_reset_offsets(
+    shard: Shard, command: ResetOffsets, found: Mapping[OffsetPlace, int], now: Now
+) -> Outcome:
+    """Write the offsets of an empty group. ``found`` are the committed ones of these partitions."""
+    group_id = command.group_id
+    check_reset(shard, command)
+    revision = compute_revision(shard, group_id)
+    if command.revision is not None and command.revision != revision:
+        raise ResetRefused(
+            f"The group {group_id} has changed since the preview: look at a new preview."
+        )
+    _check_empty(shard, group_id)
+    if command.before is not None and command.before != found:
+        raise ResetRefused(
+            f"Offsets of group {group_id} have changed since the preview: look at a new preview."
+        )
+    response = OffsetsReset(revision)
+    if command.validate_only:
+        return Outcome(response=response)
+    return Outcome(records=tuple(compute_offset_records(shard, command, now)), response=response)
+
+
+def check_reset(shard: Shard, command: ResetOffsets) -> None:
+    """Raise an error unless the group is one that has offsets, and the partitions exist."""
+    group_id = command.group_id
+    if not group_id:
+        raise InvalidGroupId("The group id is empty.")
+    check_not_being_deleted(shard, group_id)
+    if not command.creates:
+        check_is_there(shard, group_id)
+    if group_id in shard.foreign_groups:
+        raise ResetRefused(f"Group {group_id} is neither a consumer group nor a classic group.")
+    check_commit_size(command.topics)
+    for wanted in command.topics:
+        topic = None if wanted.name is None else shard.image.by_name.get(wanted.name)
+        for partition, offset, _, _ in wanted.offsets.rows():
+            if topic is None or not 0 <= partition < topic.partitions:
+                raise UnknownTopicOrPartition(f"There is no partition {wanted.name}-{partition}.")
+            if offset < 0:
+                raise InvalidRequest(f"{wanted.name}-{partition}: {offset} is not an offset.")
+
+
+def _check_empty(shard: Shard, group_id: GroupId) -> None:
+    """Raise ``NonEmptyGroup``, which says who is in the way, for a group with members."""
+    consumers = shard.consumer_groups.get(group_id)
+    if consumers is not None and consumers.member_count:
+        members = (
+            (
+                member.member_id,
+                "" if member.metadata is None else member.metadata.client_id,
+                "" if member.metadata is None else member.metadata.client_host,
+            )
+            for member in consumers.members()
+        )
+        raise compute_live(group_id, members, consumers.member_count)
+    classic = shard.classic_group(group_id)
+    if classic is not None and classic.state is not ClassicGroupState.EMPTY:
+        raise compute_live(group_id, _name_members(classic), len(classic.members))
+
+
+def _name_members(group: ClassicGroup) -> Iterable[tuple[str, str, str]]:
+    return (
+        (member.member_id, member.client_id, member.client_host)
+        for member in group.members.values()
+    )
+
+
+def compute_live(
+    group_id: GroupId, members: Iterable[tuple[str, str, str]], count: int
+) -> NonEmptyGroup:
+    """The refusal of a group with members, of which some are named: id, client id and host."""
+    named = [
+        f"{member_id} ({client_id or '-'} on {host or '-'})"
+        for member_id, client_id, host in islice(members, NAMED_MAX)
+    ]
+    more = f" and {count - len(named)} more" if count > len(named) else ""
+    return NonEmptyGroup(
+        f"The group {group_id} has {count} members, which hold offsets of their own: "
+        f"{', '.join(named) or 'they are joining'}{more}. Stop them first."
+    )
+
+
+def compute_offset_records(shard: Shard, command: ResetOffsets, now: Now) -> Iterable[Record]:
+    """The records of the offsets."""
+    for wanted in command.topics:
+        assert wanted.name is not None, "a reset names its topics"
+        topic_id = shard.image.by_name[wanted.name].topic_id
+        for partition, offset, leader_epoch, metadata in wanted.offsets.rows():
+            value = OffsetCommitValue(offset, leader_epoch, metadata, now.wall_ms, -1, topic_id)
+            yield Record(OffsetCommitKey(command.group_id, wanted.name, partition), value)

@@ -1,0 +1,175 @@
+"""Offsets that a reset sets: from a strategy, what is committed, and where the logs are; pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from coordinator.service.wire.error_statuses import InvalidField
+from model.commands.offsets import TopicOffsets
+from model.errors import ErrorCode, ResetRefused
+from model.ids import TopicName
+from model.log.commit_records import make_offset_columns
+from muster.v1 import reset_pb2
+
+Place: TypeAlias = tuple[TopicName, int]
+Offsets: TypeAlias = Mapping[Place, int]
+
+OFFSET_MAX: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the partitions of a reset.
+
+    ``before`` are the group's committed offsets, ``starts`` and ``ends`` where the logs begin and
+    end. ``wanted`` are positions that were looked up: by time, of a plan, or of another group.
+    """
+
+    before: Offsets
+    starts: Offsets
+    ends: Offsets
+    wanted: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOffset:
+    """One partition, and its offset after the reset."""
+
+    place: Place
+    before: int | None
+    start: int | None
+    end: int | None
+    after: int
+    is_clamped: bool
+
+
+def compute_plan(
+    request: reset_pb2.ResetOffsetsRequest, places: Iterable[Place], known: Known
+) -> list[PlannedOffset]:
+    """The offset of each partition. Raises ``ResetRefused`` if one is not known, or not there."""
+    return [_plan_partition(request, place, known) for place in sorted(places)]
+
+
+def _plan_partition(
+    request: reset_pb2.ResetOffsetsRequest, place: Place, known: Known
+) -> PlannedOffset:
+    asked = _find_position(request, place, known)
+    start, end = known.starts.get(place), known.ends.get(place)
+    after = asked
+    # A log without records may have them elsewhere: then its bounds say nothing.
+    if start is not None and end is not None and start < end:
+        after = min(max(asked, start), end)
+    elif asked < 0:
+        after = 0
+    if after != asked and not request.clamp:
+        bounds = f"its log is {start} to {end}" if start is not None else "offsets begin at 0"
+        raise ResetRefused(
+            f"{_name(place)} has no position {asked}, {bounds}: with clamp the nearest is taken.",
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+        )
+    if after > OFFSET_MAX:
+        raise ResetRefused(
+            f"{_name(place)}: {after} is too large an offset.", ErrorCode.OFFSET_OUT_OF_RANGE
+        )
+    return PlannedOffset(place, known.before.get(place), start, end, after, after != asked)
+
+
+def _find_position(request: reset_pb2.ResetOffsetsRequest, place: Place, known: Known) -> int:
+    before = known.before.get(place)
+    match request.WhichOneof("to"):
+        case "position":
+            return _find_named(request.position, place, known)
+        case "offset":
+            return request.offset
+        case "shift_by":
+            if before is None:
+                raise ResetRefused(f"{_name(place)} has no committed offset to shift.")
+            return before + request.shift_by
+        case "timestamp_ms":
+            found = known.wanted.get(place)
+            if found is None:
+                raise _compute_unknown(place, "the offset of that time is")
+            return found if found >= 0 else _find_end(place, known)
+        case "plan":
+            return known.wanted[place]
+        case "other_group_id":
+            found = known.wanted.get(place)
+            if found is None:
+                raise ResetRefused(
+                    f"The group {request.other_group_id} has no committed offset of {_name(place)}."
+                )
+            return found
+        case _:
+            raise InvalidField("to", "say where to: a position, an offset, a time, a plan, a group")
+
+
+def _find_named(position: int, place: Place, known: Known) -> int:
+    match position:
+        case reset_pb2.RESET_POSITION_EARLIEST:
+            start = known.starts.get(place)
+            if start is None:
+                raise _compute_unknown(place, "where the log begins is")
+            return start
+        case reset_pb2.RESET_POSITION_LATEST:
+            return _find_end(place, known)
+        case reset_pb2.RESET_POSITION_CURRENT:
+            before = known.before.get(place)
+            return _find_end(place, known) if before is None else before
+        case _:
+            raise InvalidField("position", "set position to EARLIEST, LATEST or CURRENT")
+
+
+def _find_end(place: Place, known: Known) -> int:
+    end = known.ends.get(place)
+    if end is None:
+        raise _compute_unknown(place, "where the log ends is")
+    return end
+
+
+def _compute_unknown(place: Place, what: str) -> ResetRefused:
+    return ResetRefused(
+        f"{_name(place)}: {what} not known here, where its records are not: give an offset."
+    )
+
+
+def _name(place: Place) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def compute_preview(revision: str, before: Offsets, places: Iterable[Place]) -> str:
+    """Names what a preview has shown: the group, the partitions, and their offsets."""
+    seen = hashlib.sha256()
+    for name, partition in sorted(places):
+        seen.update(f"{name}\0{partition}\0{before.get((name, partition), -1)}\n".encode())
+    return f"{revision}.{seen.hexdigest()[:16]}"
+
+
+def compute_topic_offsets(plan: Sequence[PlannedOffset]) -> tuple[TopicOffsets, ...]:
+    """The offsets of a plan as a command has them."""
+    rows: dict[TopicName, list[tuple[int, int, int, str]]] = {}
+    for each in plan:
+        name, partition = each.place
+        rows.setdefault(name, []).append((partition, each.after, -1, ""))
+    return tuple(TopicOffsets(name, None, make_offset_columns(row)) for name, row in rows.items())
+
+
+def encode_plan(plan: Iterable[PlannedOffset], preview: str) -> reset_pb2.ResetOffsetsResponse:
+    """Encode what was set, or would be."""
+    return reset_pb2.ResetOffsetsResponse(
+        partitions=[
+            reset_pb2.ResetPartition(
+                topic_name=each.place[0],
+                partition=each.place[1],
+                offset_before=each.before,
+                offset_after=each.after,
+                start_offset=each.start,
+                end_offset=each.end,
+                clamped=each.is_clamped,
+            )
+            for each in plan
+        ],
+        preview=preview,
+    )

@@ -1,0 +1,188 @@
+"""``muster.v1.ResetService``: committed offsets of groups, set from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import grpc.aio
+
+from coordinator.service.admin.reset_plan import (
+    Known,
+    Offsets,
+    Place,
+    PlannedOffset,
+    compute_plan,
+    compute_preview,
+    compute_topic_offsets,
+    encode_plan,
+)
+from coordinator.service.calls.grpc_caller import compute_caller
+from coordinator.service.calls.guard import Guard
+from coordinator.service.calls.request_ids import RequestIds
+from coordinator.service.calls.services import Services
+from coordinator.service.wire.decode import decode_offset_group_id
+from coordinator.service.wire.error_statuses import InvalidField
+from model.acls import Operation
+from model.caller import Caller
+from model.commands.offsets import COMMIT_PARTITIONS_MAX, OffsetFetch
+from model.commands.resets import ResetOffsets
+from model.errors import ResetRefused, UnknownTopicOrPartition
+from model.ids import GroupId, TopicName
+from model.responses.offsets import OffsetFetchResponse
+from model.responses.resets import OffsetsReset
+from muster.v1 import reset_pb2, reset_pb2_grpc, types_pb2
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+_Context: TypeAlias = grpc.aio.ServicerContext[
+    reset_pb2.ResetOffsetsRequest, reset_pb2.ResetOffsetsResponse
+]
+
+
+class ResetService(reset_pb2_grpc.ResetServiceServicer):
+    """Sets offsets. See ``coordinator.service.wire.error_statuses`` for statuses of errors."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._coordinator = services.coordinator
+        self._access = services.access
+        self._ends = services.end_offsets
+        self._request_ids = RequestIds(services.settings.grpc_request_ids_max, services.limits)
+
+    async def ResetOffsets(  # noqa: N802
+        self, request: reset_pb2.ResetOffsetsRequest, context: _Context
+    ) -> reset_pb2.ResetOffsetsResponse:
+        async with Guard(context, group_id=request.group_id):
+            group_id = decode_offset_group_id(request.group_id, self._services.limits)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.READ, group_id)
+            if request.WhichOneof("to") == "other_group_id":
+                other = decode_offset_group_id(request.other_group_id, self._services.limits)
+                self._access.check_group(caller, Operation.DESCRIBE, other)
+
+            async def carry_out() -> reset_pb2.ResetOffsetsResponse:
+                return await self._reset(caller, group_id, request)
+
+            return await self._request_ids.once(
+                caller.principal, request, reset_pb2.ResetOffsetsResponse, carry_out
+            )
+
+    async def _reset(
+        self, caller: Caller, group_id: GroupId, request: reset_pb2.ResetOffsetsRequest
+    ) -> reset_pb2.ResetOffsetsResponse:
+        committed = await self._fetch(caller, group_id)
+        wanted = await self._find_wanted(caller, request)
+        places = self._choose(request, committed, wanted)
+        if not places:
+            # Fails if there is no such group, or it has members.
+            await self._coordinator.call(ResetOffsets(caller, group_id, (), validate_only=True))
+            raise ResetRefused(f"The group {group_id} has no committed offsets: name topics.")
+        self._access.check_topics(caller, Operation.READ, {name for name, _ in places})
+        before = {place: committed[place] for place in places if place in committed}
+        starts = await self._find_offsets(places, EARLIEST)
+        ends = await self._find_offsets(places, LATEST)
+        if request.WhichOneof("to") == "timestamp_ms":
+            wanted = await self._find_offsets(places, request.timestamp_ms)
+        plan = compute_plan(request, places, Known(before, starts, ends, wanted))
+        revision = await self._submit(caller, group_id, request, plan, before)
+        return encode_plan(plan, compute_preview(revision, before, places))
+
+    async def _submit(
+        self,
+        caller: Caller,
+        group_id: GroupId,
+        request: reset_pb2.ResetOffsetsRequest,
+        plan: Sequence[PlannedOffset],
+        before: Offsets,
+    ) -> str:
+        """Set the offsets, or check that they can be; returns the group's revision."""
+        revision = None
+        if request.preview:
+            revision = request.preview.rpartition(".")[0]
+            if compute_preview(revision, before, [each.place for each in plan]) != request.preview:
+                raise ResetRefused(
+                    f"The offsets of group {group_id} have changed since the preview: look at a "
+                    "new preview."
+                )
+        command = ResetOffsets(
+            caller,
+            group_id,
+            compute_topic_offsets(plan),
+            before,
+            revision,
+            request.create_group,
+            request.validate_only,
+        )
+        response = await self._coordinator.call(command)
+        assert isinstance(response, OffsetsReset)
+        return response.revision
+
+    # ---------------------------------------------------------------------------- partitions
+
+    def _choose(
+        self, request: reset_pb2.ResetOffsetsRequest, committed: Offsets, wanted: Offsets
+    ) -> list[Place]:
+        """The partitions that the request is about, each once."""
+        has_own = request.WhichOneof("to") in ("plan", "other_group_id")
+        if not request.topics:
+            places = dict.fromkeys(wanted if has_own else committed)
+        else:
+            places = dict.fromkeys(self._list_places(request.topics))
+            if has_own:
+                places = dict.fromkeys(place for place in places if place in wanted)
+        if len(places) > COMMIT_PARTITIONS_MAX:
+            raise InvalidField(
+                "topics", f"more than {COMMIT_PARTITIONS_MAX} partitions: name fewer at a time"
+            )
+        return list(places)
+
+    def _list_places(self, topics: Iterable[types_pb2.TopicPartitions]) -> Iterable[Place]:
+        by_name = self._coordinator.image.by_name
+        for asked in topics:
+            name = TopicName(asked.topic_name)
+            topic = by_name.get(name)
+            if topic is None:
+                raise UnknownTopicOrPartition(f"There is no topic {name}.")
+            for partition in asked.partitions or range(topic.partitions):
+                if not 0 <= partition < topic.partitions:
+                    raise UnknownTopicOrPartition(f"There is no partition {name}-{partition}.")
+                yield name, partition
+
+    async def _find_wanted(self, caller: Caller, request: reset_pb2.ResetOffsetsRequest) -> Offsets:
+        """The positions that a plan or another group has."""
+        match request.WhichOneof("to"):
+            case "plan":
+                return {
+                    (TopicName(topic.topic_name), row.partition): row.offset
+                    for topic in request.plan.topics
+                    for row in topic.partitions
+                }
+            case "other_group_id":
+                found = await self._fetch(caller, GroupId(request.other_group_id))
+                if not found:
+                    raise ResetRefused(
+                        f"The group {request.other_group_id} has no committed offsets."
+                    )
+                return found
+            case _:
+                return {}
+
+    # ------------------------------------------------------------------------------- offsets
+
+    async def _fetch(self, caller: Caller, group_id: GroupId) -> dict[Place, int]:
+        """All committed offsets of a group."""
+        response = await self._coordinator.call(OffsetFetch(caller, group_id, None))
+        assert isinstance(response, OffsetFetchResponse)
+        return {
+            (topic.name, row.partition): row.offset
+            for topic in response.topics
+            for row in topic.partitions
+            if topic.name is not None and row.offset >= 0
+        }
+
+    async def _find_offsets(self, places: Sequence[Place], timestamp_ms: int) -> Offsets:
+        if self._ends is None:
+            return {}
+        return await self._ends.find_offsets_at(places, timestamp_ms)

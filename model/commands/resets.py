@@ -1,0 +1,28 @@
+"""Commands that set the committed offsets of a group from outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from model.caller import Caller
+from model.commands.offsets import TopicOffsets
+from model.ids import GroupId, TopicName
+from model.value import value
+
+
+@value
+class ResetOffsets:
+    """Set offsets of a group, all or none. Topics have names.
+
+    ``before`` are the offsets that the caller saw, of the same partitions, and ``revision`` the
+    group that it saw (``OffsetsReset``); each is ``None`` if the caller does not mind. A group that
+    does not exist is refused unless ``creates``.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    topics: tuple[TopicOffsets, ...]
+    before: Mapping[tuple[TopicName, int], int] | None = None
+    revision: str | None = None
+    creates: bool = False
+    validate_only: bool = False

@@ -1,0 +1,82 @@
+from muster.v1 import types_pb2 as _types_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ResetPosition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESET_POSITION_UNSPECIFIED: _ClassVar[ResetPosition]
+    RESET_POSITION_EARLIEST: _ClassVar[ResetPosition]
+    RESET_POSITION_LATEST: _ClassVar[ResetPosition]
+    RESET_POSITION_CURRENT: _ClassVar[ResetPosition]
+RESET_POSITION_UNSPECIFIED: ResetPosition
+RESET_POSITION_EARLIEST: ResetPosition
+RESET_POSITION_LATEST: ResetPosition
+RESET_POSITION_CURRENT: ResetPosition
+
+class ResetPlan(_message.Message):
+    __slots__ = ("topics",)
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    topics: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicOffsets]
+    def __init__(self, topics: _Optional[_Iterable[_Union[_types_pb2.TopicOffsets, _Mapping]]] = ...) -> None: ...
+
+class ResetOffsetsRequest(_message.Message):
+    __slots__ = ("group_id", "topics", "position", "timestamp_ms", "shift_by", "offset", "plan", "other_group_id", "clamp", "create_group", "preview", "validate_only", "request_id")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    SHIFT_BY_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    OTHER_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAMP_FIELD_NUMBER: _ClassVar[int]
+    CREATE_GROUP_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    topics: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicPartitions]
+    position: ResetPosition
+    timestamp_ms: int
+    shift_by: int
+    offset: int
+    plan: ResetPlan
+    other_group_id: str
+    clamp: bool
+    create_group: bool
+    preview: str
+    validate_only: bool
+    request_id: str
+    def __init__(self, group_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., position: _Optional[_Union[ResetPosition, str]] = ..., timestamp_ms: _Optional[int] = ..., shift_by: _Optional[int] = ..., offset: _Optional[int] = ..., plan: _Optional[_Union[ResetPlan, _Mapping]] = ..., other_group_id: _Optional[str] = ..., clamp: _Optional[bool] = ..., create_group: _Optional[bool] = ..., preview: _Optional[str] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResetOffsetsResponse(_message.Message):
+    __slots__ = ("partitions", "preview")
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_FIELD_NUMBER: _ClassVar[int]
+    partitions: _containers.RepeatedCompositeFieldContainer[ResetPartition]
+    preview: str
+    def __init__(self, partitions: _Optional[_Iterable[_Union[ResetPartition, _Mapping]]] = ..., preview: _Optional[str] = ...) -> None: ...
+
+class ResetPartition(_message.Message):
+    __slots__ = ("topic_name", "partition", "offset_before", "offset_after", "start_offset", "end_offset", "clamped")
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_AFTER_FIELD_NUMBER: _ClassVar[int]
+    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CLAMPED_FIELD_NUMBER: _ClassVar[int]
+    topic_name: str
+    partition: int
+    offset_before: int
+    offset_after: int
+    start_offset: int
+    end_offset: int
+    clamped: bool
+    def __init__(self, topic_name: _Optional[str] = ..., partition: _Optional[int] = ..., offset_before: _Optional[int] = ..., offset_after: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., clamped: _Optional[bool] = ...) -> None: ...

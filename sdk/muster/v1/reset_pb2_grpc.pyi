@@ -1,0 +1,24 @@
+# Generated from proto/muster/v1/reset.proto.
+from collections.abc import AsyncIterator
+from typing import overload
+
+import grpc
+import grpc.aio
+from muster.v1 import reset_pb2
+
+class ResetServiceStub:
+    ResetOffsets: grpc.UnaryUnaryMultiCallable[reset_pb2.ResetOffsetsRequest, reset_pb2.ResetOffsetsResponse]
+    @overload
+    def __new__(cls, channel: grpc.aio.Channel) -> ResetServiceAsyncStub: ...
+    @overload
+    def __new__(cls, channel: grpc.Channel) -> ResetServiceStub: ...
+
+class ResetServiceAsyncStub(ResetServiceStub):
+    ResetOffsets: grpc.aio.UnaryUnaryMultiCallable[reset_pb2.ResetOffsetsRequest, reset_pb2.ResetOffsetsResponse]
+
+class ResetServiceServicer:
+    async def ResetOffsets(self, request: reset_pb2.ResetOffsetsRequest, context: grpc.aio.ServicerContext[reset_pb2.ResetOffsetsRequest, reset_pb2.ResetOffsetsResponse]) -> reset_pb2.ResetOffsetsResponse: ...
+
+def add_ResetServiceServicer_to_server(
+    servicer: ResetServiceServicer, server: grpc.Server | grpc.aio.Server
+) -> None: ...

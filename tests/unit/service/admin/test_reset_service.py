@@ -1,0 +1,72 @@
+"""ResetService against a real coordinator: previews that are out of date, and who may."""
+
+from __future__ import annotations
+
+import grpc
+
+from model.acls import Operation, ResourceType
+from muster.v1 import group_pb2, reset_pb2, reset_pb2_grpc, types_pb2
+from tests.support.authorizers import Rights
+from tests.support.service.stand import Stand, running_stand
+from tests.unit.service.admin.test_admin_service import info, make_groups
+
+
+def plan(offset: int, partition: int = 0) -> reset_pb2.ResetPlan:
+    rows = [types_pb2.PartitionOffset(partition=partition, offset=offset)]
+    return reset_pb2.ResetPlan(
+        topics=[types_pb2.TopicOffsets(topic_name="orders", partitions=rows)]
+    )
+
+
+async def test_a_preview_holds_until_the_group_changes(stand: Stand) -> None:
+    await make_groups(stand)
+    stub = reset_pb2_grpc.ResetServiceStub(stand.channel())
+    asked = reset_pb2.ResetOffsetsRequest(group_id="loose", plan=plan(9), validate_only=True)
+    preview = (await stub.ResetOffsets(asked)).preview
+    other = await stub.ResetOffsets(
+        reset_pb2.ResetOffsetsRequest(group_id="loose", plan=plan(9), preview=preview)
+    )
+    assert [(row.offset_before, row.offset_after) for row in other.partitions] == [(1, 9)]
+    stale = reset_pb2.ResetOffsetsRequest(group_id="loose", plan=plan(11), preview=preview)
+    code, detail = await info(stub.ResetOffsets(stale))
+    assert (code, detail.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "POLICY_VIOLATION")
+    fetched = await stand.group_stub().FetchOffsets(group_pb2.FetchOffsetsRequest(group_id="loose"))
+    assert fetched.topics[0].partitions[0].offset == 9
+
+
+async def test_offsets_that_are_none_are_refused(stand: Stand) -> None:
+    await make_groups(stand)
+    stub = reset_pb2_grpc.ResetServiceStub(stand.channel())
+    for request, expected in (
+        (reset_pb2.ResetOffsetsRequest(group_id="loose"), grpc.StatusCode.INVALID_ARGUMENT),
+        (reset_pb2.ResetOffsetsRequest(offset=1), grpc.StatusCode.INVALID_ARGUMENT),
+        (
+            reset_pb2.ResetOffsetsRequest(group_id="loose", plan=plan(-1)),
+            grpc.StatusCode.OUT_OF_RANGE,
+        ),
+        (
+            reset_pb2.ResetOffsetsRequest(group_id="loose", plan=plan(1, 99)),
+            grpc.StatusCode.NOT_FOUND,
+        ),
+        (
+            reset_pb2.ResetOffsetsRequest(group_id="loose", plan=plan(1, -1)),
+            grpc.StatusCode.NOT_FOUND,
+        ),
+        (
+            reset_pb2.ResetOffsetsRequest(group_id="loose", shift_by=(1 << 63) - 1),
+            grpc.StatusCode.OUT_OF_RANGE,
+        ),
+    ):
+        code, _ = await info(stub.ResetOffsets(request))
+        assert code is expected, request
+
+
+async def test_the_right_to_the_other_group_is_needed() -> None:
+    rights = Rights()
+    async with running_stand(authorizer=rights) as stand:
+        await make_groups(stand)
+        stub = reset_pb2_grpc.ResetServiceStub(stand.channel())
+        rights.denied.add((Operation.DESCRIBE, ResourceType.GROUP, "secret"))
+        request = reset_pb2.ResetOffsetsRequest(group_id="loose", other_group_id="secret")
+        code, _ = await info(stub.ResetOffsets(request))
+        assert code is grpc.StatusCode.PERMISSION_DENIED
