@@ -210,7 +210,9 @@ class KafkaCluster:
 
     def _wait_until_listed(self, broker: int) -> None:
         def is_ready() -> bool:
-            return set(self._find_running()) <= fetch_brokers(*self._where(broker)).ids
+            found = fetch_brokers(*self._where(broker))
+            # librdkafka's admin client waits for a minute where no controller is named.
+            return set(self._find_running()) <= found.ids and found.controller in found.ids
 
         self._servers[broker].wait_until_ready(is_ready, _READY_WITHIN_S)
 

@@ -123,10 +123,11 @@ class Ledger:
         floors: dict[tuple[str, str], int] = {}
         found = []
         for entry in self.entries:
-            if entry.kind == "assigned":
-                for name in _named(entry):
+            for name in _named(entry):
+                # What was given up is in no later commit.
+                read.pop((entry.member, name), None)
+                if entry.kind == "assigned":
                     floors[entry.member, name] = committed.get(name, -1)
-                    read.pop((entry.member, name), None)
             for name, first, last in _spans(entry):
                 key = entry.member, name
                 floor = floors.get(key, -1)

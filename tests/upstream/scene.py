@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import grpc
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from muster.v1 import upstream_pb2, upstream_pb2_grpc
@@ -33,6 +33,7 @@ from tests.kafka.releases import Release, start_cluster
 from tests.server import MusterServer
 from tests.support.waiting import wait_until
 from tests.upstream.clients import start_member
+from tests.upstream.group_states import STABLE, fetch_state
 from tests.upstream.ledger import Ledger, Pause
 from tests.upstream.traffic import Traffic
 
@@ -153,16 +154,9 @@ class Scene:
 
     def wait_until_stable(self, members: Sequence[Member] | None = None) -> None:
         """Until the group is, as who comes by `bootstrap` is told."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-
-        def check() -> bool:
-            try:
-                group = admin.describe_consumer_groups([GROUP])[GROUP].result(WITHIN_S)
-            except KafkaException:
-                return False
-            return bool(group.state.name == "STABLE")
-
-        self.wait_for(check, "the group is stable", members)
+        self.wait_for(
+            lambda: fetch_state(self.bootstrap, GROUP) == STABLE, "the group is stable", members
+        )
 
     def wait_until_read(self, since_ms: int = 0, members: Sequence[Member] | None = None) -> None:
         """Until each member has read something after this time."""

@@ -72,5 +72,11 @@ def test_a_commit_that_was_acknowledged_and_lost() -> None:
     assert found == ["two read p-0 8: 9 was committed"]
 
 
+def test_a_commit_is_not_of_what_was_given_up_before() -> None:
+    one = [assigned(1, "p-0", "p-1"), read(2, 0, 9), revoked(4, "p-0"), said("committed", 5)]
+    two = [assigned(6, "p-0"), read(7, 8, 12)]
+    assert Ledger.of({"one": one, "two": two}).find_lost_commits() == []
+
+
 def test_a_member_that_ended_by_an_error() -> None:
     assert Ledger.of({"one": [said("failed", 1)]}).find_violations({}) != []
