@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.core.classic.classic_leave import handle_classic_leave
+from coordinator.core.consumer.leave_grace import compute_reservation, is_to_reserve
 from coordinator.core.consumer.removal import compute_removal
 from coordinator.core.consumer.static_members import check_static_member, compute_static_leave
 from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
@@ -46,6 +47,19 @@ def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome
             response=response,
             effects=(CancelRebalanceTimeout(group.group_id, member.member_id),),
         )
+    if member.is_reserved:
+        raise compute_unknown_member(command.group_id, command.member_id)
+    return _compute_departure_or_grace(shard, group, member, now, response)
+
+
+def _compute_departure_or_grace(
+    shard: Shard, group: ConsumerGroup, member: Member, now: Now, response: Response
+) -> Outcome:
+    """Reserve the member's partitions, or remove it; a downgrade does not wait for a newcomer."""
+    if is_to_reserve(shard, group, member) and not is_to_downgrade(
+        shard, group, frozenset((member.member_id,))
+    ):
+        return compute_reservation(shard, group, member, response)
     return compute_departure(shard, group, (member,), now, response)
 
 
@@ -129,4 +143,6 @@ def handle_expire_member(shard: Shard, command: ExpireMember, now: Now) -> Outco
         or member.state is not MemberState.UNREVOKED_PARTITIONS
     ):
         return Outcome(response=Done())
+    if command.deadline is Deadline.SESSION:
+        return _compute_departure_or_grace(shard, group, member, now, Done())
     return compute_departure(shard, group, (member,), now, Done())

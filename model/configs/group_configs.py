@@ -115,6 +115,7 @@ SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 ASSIGNORS: Final = "consumer.assignors"
+LEAVE_GRACE: Final = "consumer.leave.grace.ms"
 MAX_SIZE: Final = "consumer.max.size"
 MIGRATION_POLICY: Final = "consumer.migration.policy"
 OFFSETS_RETENTION: Final = "offsets.retention.minutes"
@@ -204,6 +205,12 @@ _OWN = (
         ASSIGNORS,
         "group.consumer.assignors",
         "The assignors that members may ask for; the first is the default.",
+    ),
+    _served(
+        LEAVE_GRACE,
+        "group.consumer.leave.grace.ms",
+        "How long the partitions of a member that left or expired are reserved for a new one with "
+        "its client id and subscription. 0: not at all.",
     ),
     _served(MAX_SIZE, "group.consumer.max.size", "Members that the group may have.", minimum=1),
     _served(

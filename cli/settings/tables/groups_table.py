@@ -59,6 +59,15 @@ GROUP_SETTINGS = (
         is_kafka=True,
     ),
     of_field(
+        "group.consumer.leave.grace.ms",
+        Kind.INT,
+        Scope.GROUP,
+        "How long the partitions of a member without an instance id that left or expired are "
+        "reserved for a new member with its client id and subscription, which takes them over "
+        "without a new group epoch. 0: not at all.",
+        minimum=0,
+    ),
+    of_field(
         "group.consumer.max.size",
         Kind.INT,
         Scope.GROUP,

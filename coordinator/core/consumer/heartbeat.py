@@ -19,6 +19,7 @@ from coordinator.core.consumer.heartbeat_checks import (
     check_server_assignor,
     find_group,
 )
+from coordinator.core.consumer.leave_grace import find_reserved
 from coordinator.core.consumer.member_metadata import compute_updated_metadata
 from coordinator.core.consumer.reconcile import (
     AssignmentState,
@@ -64,6 +65,10 @@ def handle_heartbeat(shard: Shard, command: ConsumerGroupHeartbeat, now: Now) ->
     """
     check_server_assignor(shard, command)
     group = find_group(shard, command)
+    reserved = find_reserved(group, command)
+    if reserved is not None:
+        updated = compute_updated_metadata(reserved, command)
+        return change_member(shard, group, reserved, updated, command, now, returns=True)
     check_room(shard, group, command.member_id)
     member, returns = find_member(group, command)
     if group is not None and member is not None and not returns:

@@ -111,6 +111,15 @@ class Liveness:
             entry.last_heard_ms = now_ms
         return entry
 
+    def reserve(self, group_id: GroupId, member_id: MemberId, grace_ms: int, now_ms: int) -> None:
+        """End the member's session, and expire it when its grace period ends."""
+        self.stalls.catch_up(now_ms)
+        self.remove(group_id, member_id)
+        entry = self.heard(group_id, member_id, now_ms)
+        until_ms = now_ms - self.stalls.stalled_ms + grace_ms
+        entry.reserved_until_ms = until_ms
+        entry.session_bucket = self._buckets.put(entry, until_ms)
+
     def note_loaded(self, entry: MemberLiveness, now_ms: int) -> None:
         """Mark a member loaded at start-up: it may hold a lease from before the restart."""
         timeout_ms = self.session_timeout_ms(entry.group_id)
@@ -150,6 +159,8 @@ class Liveness:
 
     def session_deadline_ms(self, entry: MemberLiveness) -> int:
         """When the member's session expires, unless it is renewed until then."""
+        if entry.reserved_until_ms:
+            return entry.reserved_until_ms
         timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
         deadline_ms = max(compute_heard_ms(entry) + timeout_ms, entry.promised_until_ms)
         if entry.last_heard_ms == NOT_HEARD_MS:

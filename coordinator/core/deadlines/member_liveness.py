@@ -39,6 +39,7 @@ class MemberLiveness:
         "must_go",
         "promised_until_ms",
         "rebalance",
+        "reserved_until_ms",
         "session_bucket",
         "told_again",
     )
@@ -51,6 +52,8 @@ class MemberLiveness:
         self.kept_since_ms = 0
         self.kept_until_ms = 0
         self.promised_until_ms = 0
+        self.reserved_until_ms = 0
+        """When the grace period ends of a member that has gone; 0 if it has not."""
         self.must_go = False
         self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1

@@ -159,7 +159,7 @@ def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
     if epoch < 0 and group.member_count == 0:
         return None
     member = group.member(command.member_id)
-    if member is None:
+    if member is None or member.is_reserved:
         raise UnknownMemberId(
             f"Member {command.member_id} is not a member of group {command.group_id}."
         )

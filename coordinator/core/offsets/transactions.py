@@ -178,7 +178,7 @@ def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckP
             f"Group {group.group_id} is not empty: only its members may commit offsets."
         )
     member = group.member(command.member_id)
-    if member is None:
+    if member is None or member.is_reserved:
         raise UnknownMemberId(
             f"Member {command.member_id} is not a member of group {command.group_id}."
         )

@@ -39,6 +39,7 @@ def replay_current_member_assignment(
     entry.member_epoch = value.member_epoch
     entry.previous_member_epoch = value.previous_member_epoch
     entry.state = _member_state(value.state)
+    group.note_reserved(entry)
     group.release(entry, entry.assigned)
     group.release(entry, entry.pending_revocation)
     entry.assigned = _hold(shard, group, entry, value.assigned_partitions)
@@ -58,6 +59,7 @@ def _clear_current(group: ConsumerGroup, entry: Member | None) -> None:
     was_member = entry.is_member
     entry.has_current = False
     entry.member_epoch = entry.previous_member_epoch = LEAVE_EPOCH
+    group.note_reserved(entry)
     group.release(entry, entry.assigned)
     group.release(entry, entry.pending_revocation)
     entry.assigned = entry.pending_revocation = NO_NUMBERS

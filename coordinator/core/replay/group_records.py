@@ -88,6 +88,7 @@ def replay_member_metadata(
     # owns, so it is unique and changes with each join.
     is_shared = value.classic_member_metadata is None
     entry.metadata = group.metadata_values.setdefault(value, value) if is_shared else value
+    group.note_reserved(entry)
     _drop_unsaid(group)
     _change_subscription(shard, group, old, value)
 

@@ -79,6 +79,7 @@ class ConsumerGroup:
         "owner",
         "regex_topics",
         "regexes",
+        "reserved",
         "resolved_regexes",
         "revision",
         "server_assignors",
@@ -107,6 +108,8 @@ class ConsumerGroup:
         self._free_slots: list[int] = []
         self.static_members: dict[InstanceId, MemberId] = {}
         """The current member id of each instance id (``group.instance.id``)."""
+        self.reserved: set[MemberId] = set()
+        """The members that have gone and whose partitions await a newcomer."""
         self.subscribed_names: dict[TopicName, int] = {}
         """The number of members that subscribe to each topic by name."""
         self.regexes: dict[str, int] = {}
@@ -272,9 +275,17 @@ class ConsumerGroup:
             self.entries[member_id] = entry
         return entry
 
+    def note_reserved(self, entry: Member) -> None:
+        """Keep ``reserved`` after a change of the member's epoch or metadata."""
+        if entry.is_reserved:
+            self.reserved.add(entry.member_id)
+        elif self.reserved:
+            self.reserved.discard(entry.member_id)
+
     def drop_entry(self, entry: Member) -> None:
         """Remove an entry, which must own nothing and have no target assignment."""
         del self.entries[entry.member_id]
+        self.reserved.discard(entry.member_id)
         self.slots[entry.slot] = None
         self.untargeted.discard(entry.slot)
         self._free_slots.append(entry.slot)

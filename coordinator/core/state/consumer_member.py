@@ -14,7 +14,7 @@ INITIAL_EPOCH = 1
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-"""The member epoch of a static member that has left and is expected back."""
+"""The member epoch of a member that has left and is expected back: a static one, or reserved."""
 
 NO_NUMBERS: array[int] = array("i")
 """Shared by all members that own nothing; never modified."""
@@ -56,6 +56,15 @@ class Member:
     def classic(self) -> ClassicMemberMetadata | None:
         """The metadata of a classic member; ``None`` for a member of the consumer protocol."""
         return None if self.metadata is None else self.metadata.classic_member_metadata
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether it has gone, without an instance id, and its partitions await a newcomer."""
+        return (
+            self.member_epoch == STATIC_LEAVE_EPOCH
+            and self.metadata is not None
+            and self.metadata.instance_id is None
+        )
 
     @property
     def is_member(self) -> bool:

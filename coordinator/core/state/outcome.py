@@ -54,6 +54,15 @@ class ArmRebalanceTimeout:
 
 
 @value
+class ArmLeaveGrace:
+    """Expire the member in ``timeout_ms``: it has gone, its partitions are reserved."""
+
+    group_id: GroupId
+    member_id: MemberId
+    timeout_ms: int
+
+
+@value
 class CancelRebalanceTimeout:
     """Cancel the rebalance timeout: the member has acknowledged its revocation."""
 
@@ -163,6 +172,7 @@ Effect: TypeAlias = (
     ComputeTarget
     | ResolveRegexes
     | ArmRebalanceTimeout
+    | ArmLeaveGrace
     | CancelRebalanceTimeout
     | RefreshGroups
     | ApplyGroupSettings

@@ -169,7 +169,7 @@ class Loading:
             for member_id in list(group.entries):
                 member = group.member(member_id)
                 if member is not None and shard.consumer_groups.get(group.group_id) is group:
-                    self._begin_session(group.group_id, member)
+                    self._begin_session(shard, group.group_id, member)
                 yield SESSION_COST
             self._arm_timers()
         for group_id in list(shard.classic_groups):
@@ -209,8 +209,14 @@ class Loading:
             timeout_ms, now_ms = member.session_timeout_ms, self._clock.monotonic_ms()
             liveness.arm_classic(group_id, session, member_id, timeout_ms, now_ms)
 
-    def _begin_session(self, group_id: GroupId, member: Member) -> None:
+    def _begin_session(self, shard: Shard, group_id: GroupId, member: Member) -> None:
         liveness, now_ms = self._liveness, self._clock.monotonic_ms()
+        if member.is_reserved:
+            # As for a session, when it began is not in the log.
+            grace_ms = shard.settings_of(group_id).group_consumer_leave_grace_ms
+            if liveness.get(group_id, member.member_id) is None:
+                liveness.reserve(group_id, member.member_id, grace_ms, now_ms)
+            return
         self._arm_missing(compute_deadlines_at_load(group_id, member))
         if member.classic is not None:
             return

@@ -7,6 +7,7 @@ from typing import TypeAlias, assert_never
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.state.outcome import (
     ArmClassicDeadline,
+    ArmLeaveGrace,
     ArmRebalanceTimeout,
     BeginClassicSessions,
     CancelClassicDeadline,
@@ -19,6 +20,7 @@ from model.ids import GroupId, MemberId
 
 DeadlineEffect: TypeAlias = (
     ArmRebalanceTimeout
+    | ArmLeaveGrace
     | CancelRebalanceTimeout
     | ArmClassicDeadline
     | BeginClassicSessions
@@ -63,6 +65,9 @@ class Deadlines:
         match effect:
             case ArmRebalanceTimeout(group_id, member_id, epoch, timeout_ms):
                 self._liveness.arm_rebalance(group_id, member_id, epoch, timeout_ms, now_ms)
+                self._timers.arm()
+            case ArmLeaveGrace(group_id, member_id, timeout_ms):
+                self._liveness.reserve(group_id, member_id, timeout_ms, now_ms)
                 self._timers.arm()
             case CancelRebalanceTimeout(group_id, member_id):
                 self._liveness.cancel_rebalance(group_id, member_id)

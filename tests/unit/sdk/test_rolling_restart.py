@@ -1,0 +1,58 @@
+"""A rolling restart of members without instance ids, with a grace period and without one."""
+
+from __future__ import annotations
+
+import muster
+from muster.v1 import admin_pb2
+from tests.support.service.stand import Stand
+from tests.support.waiting import until
+from tests.unit.sdk.test_member import make_member
+from tests.unit.sdk.watcher import Ledger
+
+MEMBERS = 20
+PARTITIONS = 40
+
+
+async def _join(stand: Stand, ledger: Ledger, name: str) -> muster.Member:
+    member = make_member(stand, ledger, name, client_id="worker", topics=["tasks"])
+    await member.join()
+    return member
+
+
+async def _fetch_epoch(stand: Stand) -> int:
+    request = admin_pb2.DescribeGroupRequest(group_id="billing")
+    return (await stand.admin_stub().DescribeGroup(request)).group.group_epoch
+
+
+async def _restart_one_by_one(stand: Stand, ledger: Ledger) -> tuple[int, set[str]]:
+    """How many epochs it cost, and the live members that lost or gained partitions."""
+    await stand.create_topic("tasks", PARTITIONS)
+    members = [await _join(stand, ledger, f"old{number}") for number in range(MEMBERS)]
+    await until(lambda: all(len(m.assignment) == PARTITIONS // MEMBERS for m in members))
+    epoch, moved = await _fetch_epoch(stand), set[str]()
+    for number, old in enumerate(members):
+        begin = len(ledger.events)
+        await old.close()
+        new = members[number] = await _join(stand, ledger, f"new{number}")
+        await until(lambda: all(len(m.assignment) == PARTITIONS // MEMBERS for m in members))
+        restarted = {f"old{number}", f"new{number}"}
+        moved |= {name for name, _, _ in ledger.events[begin:]} - restarted
+        assert new.assignment
+    cost = await _fetch_epoch(stand) - epoch
+    for member in members:
+        await member.close()
+    return cost, moved
+
+
+async def test_with_a_grace_period_nothing_moves_and_no_epoch_is_spent(stand: Stand) -> None:
+    change = admin_pb2.ConfigChange(name="consumer.leave.grace.ms", value="30000")
+    request = admin_pb2.AlterGroupConfigsRequest(group_id="billing", changes=[change])
+    await stand.admin_stub().AlterGroupConfigs(request)
+    cost, moved = await _restart_one_by_one(stand, Ledger())
+    assert (cost, moved) == (0, set())
+
+
+async def test_without_one_each_restart_is_a_rebalance(stand: Stand) -> None:
+    cost, moved = await _restart_one_by_one(stand, Ledger())
+    assert cost >= 2 * MEMBERS
+    assert moved
