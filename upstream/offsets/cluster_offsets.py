@@ -52,6 +52,9 @@ from upstream.statistics import UpstreamStatistics
 
 log = structlog.get_logger()
 
+_WAITS_PART: Final = 3
+"""A commit waits for those before it for so much of the time that a request may take. Heartbeats
+come behind a commit on many clients' connections: both waits are less than a session of 45 s."""
 TOO_MANY: Final = "Too many requests wait for the cluster."
 
 
@@ -194,12 +197,15 @@ class ClusterOffsets:
         """Send what is ready, unless that is being done."""
         if group_id in self._sending:
             return
-        batch = queue.take(self._now_ms(), self._timeout_ms)
+        batch = self._take(queue)
         if batch is not None:
             self._sending.add(group_id)
             self._tasks.run(self._send(group_id, queue, batch))
         elif queue.is_empty and self._queues.get(group_id) is queue:
             del self._queues[group_id]
+
+    def _take(self, queue: CommitQueue) -> Batch | None:
+        return queue.take(self._now_ms(), self._timeout_ms // _WAITS_PART)
 
     async def _send(self, group_id: GroupId, queue: CommitQueue, first: Batch) -> None:
         batch: Batch | None = first
@@ -211,7 +217,7 @@ class ClusterOffsets:
                     queue.answer_some()
                     if queue.has_settled:
                         await asyncio.sleep(0)
-                batch = queue.take(self._now_ms(), self._timeout_ms)
+                batch = self._take(queue)
         except asyncio.CancelledError:
             queue.fail_all(CoordinatorNotAvailable("The coordinator is stopping."))
             raise
