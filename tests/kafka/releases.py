@@ -58,12 +58,19 @@ def start_cluster(
     settings: Mapping[str, Setting] | None = None,
     *,
     listeners: Mapping[str, str] | None = None,
+    advertised: Mapping[str, str] | None = None,
     scram_users: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> KafkaCluster:
     """A running cluster; see `KafkaCluster`. Raises ServerFailed, MissingPrerequisite."""
     cluster = KafkaCluster(
-        release, brokers, settings, listeners=listeners, scram_users=scram_users, folder=folder
+        release,
+        brokers,
+        settings,
+        listeners=listeners,
+        advertised=advertised,
+        scram_users=scram_users,
+        folder=folder,
     )
     try:
         return cluster.start()
@@ -76,8 +83,9 @@ class KafkaCluster:
     """Brokers with the ids 1 to `brokers`, each of which can be stopped, killed and started again.
 
     `settings` override those of every broker. `listeners` are more of them, name to security
-    protocol, each on ports of its own (`bootstrap_of`). `scram_users` have their passwords from
-    the start. Logs and data are in `folder`, which is removed by `close` if none was given.
+    protocol, each on ports of its own (`bootstrap_of`); `advertised` are the hosts of those that
+    are advertised at another. `scram_users` have their passwords from the start. Logs and data are
+    in `folder`, which is removed by `close` if none was given.
     """
 
     def __init__(
@@ -87,6 +95,7 @@ class KafkaCluster:
         settings: Mapping[str, Setting] | None = None,
         *,
         listeners: Mapping[str, str] | None = None,
+        advertised: Mapping[str, str] | None = None,
         scram_users: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
@@ -97,6 +106,7 @@ class KafkaCluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._libs = ensure_jars(name=release.jars)
         self._listeners = {"PLAINTEXT": "PLAINTEXT", **(listeners or {})}
+        self._advertised = dict(advertised or {})
         self._scram_users = dict(scram_users or {})
         self._settings = dict(settings or {})
         names = (*self._listeners, _CONTROLLER)
@@ -268,7 +278,10 @@ class KafkaCluster:
         in_sync = min(2, len(self.brokers))
         settings: dict[str, Setting] = {
             "listeners": doors,
-            "advertised.listeners": doors,
+            "advertised.listeners": ",".join(
+                f"{name}://{self._advertised.get(name, HOST)}:{ports[name]}"
+                for name in self._listeners
+            ),
             "listener.security.protocol.map": ",".join(map(":".join, protocols.items())),
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": str(self.folder / f"data-{broker}"),

@@ -16,9 +16,20 @@ class DelayProxy:
     """Holds each piece back for half of ``round_trip_ms``, more or less ``jitter`` of it.
 
     What leaves first arrives first. ``target`` may be set after the start, before anybody comes.
+    It listens on a port that the system chose unless ``listen`` says where.
     """
 
-    def __init__(self, round_trip_ms: float, jitter: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        round_trip_ms: float,
+        jitter: float = 0.0,
+        seed: int = 0,
+        *,
+        listen: tuple[str, int] = ("127.0.0.1", 0),
+    ) -> None:
+        self._where = listen
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self.target: tuple[str, int] | None = None
         self.port = 0
         self._half_s = round_trip_ms / 2_000
@@ -27,6 +38,14 @@ class DelayProxy:
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def hold(self) -> None:
+        """From now on nothing arrives, of connections there are and of new ones; none is closed."""
+        self._loop.call_soon_threadsafe(self._flowing.clear)
+
+    def let_go(self) -> None:
+        """All that was held back arrives."""
+        self._loop.call_soon_threadsafe(self._flowing.set)
 
     @property
     def address(self) -> str:
@@ -50,7 +69,7 @@ class DelayProxy:
         self._loop.close()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1_024)
+        self._server = await asyncio.start_server(self._serve, *self._where, backlog=1_024)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:
@@ -86,6 +105,7 @@ class DelayProxy:
             while True:
                 due, piece = await pieces.get()
                 await asyncio.sleep(max(0.0, due - self._loop.time()))
+                await self._flowing.wait()
                 if not piece:
                     return
                 writer.write(piece)

@@ -36,6 +36,7 @@ class Timeline:
 
     scene: Scene
     notes: list[str] = field(default_factory=list)
+    pause_max_ms: int = PAUSE_MAX_MS
 
     def take(self) -> None:
         self._note("take", self.scene.take)
@@ -50,7 +51,7 @@ class Timeline:
         settle(self.scene)
         pauses = self.scene.ledger.find_pauses(began_ms)
         self.notes.append(f"{what} {took_s:.1f} s, {self.scene.describe_pauses(began_ms)}")
-        late = [pause for pause in pauses if pause.took_ms > PAUSE_MAX_MS]
+        late = [pause for pause in pauses if pause.took_ms > self.pause_max_ms]
         assert not late, self.notes
 
 

@@ -29,7 +29,7 @@ from tests.groups import CHECKOUT
 from tests.interop.classic_clients import Member
 from tests.kafka.broker import Setting
 from tests.kafka.processes import find_ports
-from tests.kafka.releases import Release, start_cluster
+from tests.kafka.releases import KafkaCluster, Release, start_cluster
 from tests.server import MusterServer
 from tests.support.waiting import wait_until
 from tests.upstream.clients import start_member
@@ -72,6 +72,7 @@ class Scene:
         self.partitions = partitions
         self.members: list[Member] = []
         self.server: MusterServer | None = None
+        self.ports: list[int] = []
         self._release = release
         self._brokers = brokers
         self._per_s = per_s
@@ -85,14 +86,7 @@ class Scene:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self.cluster = stack.enter_context(
-                start_cluster(
-                    self._release,
-                    self._brokers,
-                    self._cluster_settings,
-                    folder=self.folder / "cluster",
-                )
-            )
+            self.cluster = stack.enter_context(self.start_cluster())
             self.create_topic(TOPIC)
             if self._with_muster:
                 self.server = stack.enter_context(self.make_server("data"))
@@ -236,6 +230,13 @@ class Scene:
     def release(self, group: str = GROUP) -> float:
         return self._move("release", group)
 
+    def wait_until_releasable(self) -> None:
+        """Until the sentinel has its place again."""
+        words = ("upstream", "release", GROUP, "--dry-run")
+        wait_until(
+            lambda: self.run_muster(*words).returncode == 0, "the sentinel is back", WITHIN_S
+        )
+
     def _move(self, word: str, group: str) -> float:
         began = time.monotonic()
         done = self.run_muster("upstream", word, group, "--yes")
@@ -266,9 +267,10 @@ class Scene:
             consumer.close()
         return {f"{each.topic}-{each.partition}": each.offset for each in found}
 
-    def finish(self) -> Ledger:
+    def finish(self, *, had_zombies: bool = False) -> Ledger:
         """Produce no more, let all be read and committed, close every member, and check.
 
+        ``had_zombies``: members that could not hear that their partitions had other owners.
         Raises AssertionError with all that must not be.
         """
         self.traffic.stop()
@@ -282,7 +284,7 @@ class Scene:
             member.close()
         committed = self.fetch_committed()
         ledger = self.ledger
-        violations = ledger.find_violations(produced)
+        violations = ledger.find_violations(produced, had_zombies=had_zombies)
         violations += [
             f"{name}: {committed[name]} is committed of {count}"
             for name, count in produced.items()
@@ -291,9 +293,14 @@ class Scene:
         assert not violations, "\n".join(violations)
         return ledger
 
+    def start_cluster(self) -> KafkaCluster:
+        folder = self.folder / "cluster"
+        return start_cluster(self._release, self._brokers, self._cluster_settings, folder=folder)
+
     def make_server(self, name: str) -> MusterServer:
         """A Muster in front of the cluster, with a data folder of this name; not started."""
-        kafka, *relays = find_ports(1 + self._brokers + _SPARE_PORTS)
+        self.ports = find_ports(1 + self._brokers + _SPARE_PORTS)
+        kafka, *relays = self.ports
         settings = {
             "upstream.bootstrap.servers": self.cluster.bootstrap,
             "upstream.relay.ports": f"{relays[0]}-{relays[-1]}",

@@ -85,6 +85,12 @@ def test_each_record_is_copied_once(tmp_path: Path, release: object, jars: str) 
         wait_until_copied(scene, members)
         assert scene.find_place() == "muster"
 
+        assert scene.server is not None
+        scene.server.kill()
+        scene.server.start()
+        scene.wait_until_shared()
+        wait_until_copied(scene, members)
+
         # Its transaction ends when its successor begins; its partitions come to the other before.
         scene.kill(members[0])
         members[0] = start_copying(scene, "one", jars)
