@@ -69,6 +69,7 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.ownership import CheckToken
 from model.commands.places import (
     AdoptGroup,
     CheckCommit,
@@ -228,6 +229,7 @@ _ROWS: Final = (
     _row(ListGroups, Route.READ, Loading.ALL),
     _row(PlanMigration, Route.READ, Loading.GROUP),
     _row(ListPlaces, Route.READ, Loading.ALL),
+    _row(CheckToken, Route.READ, Loading.GROUP),
     #
     _row(CreateTopic, Route.TOPICS, Loading.NOTHING),
     _row(GrowTopic, Route.TOPICS, Loading.NOTHING),

@@ -34,6 +34,7 @@ from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls
 from coordinator.service.session.group_service import GroupService
+from coordinator.service.session.ownership_service import OwnershipService
 from coordinator.service.settings import GrpcSettings, compute_server_options
 from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.pinger import Pinger
@@ -47,6 +48,7 @@ from muster.v1 import (
     backup_pb2,
     classic_pb2,
     group_pb2,
+    ownership_pb2,
     quota_pb2,
     reset_pb2,
     upstream_pb2,
@@ -63,6 +65,7 @@ _ACCESS_SERVICE = access_pb2.DESCRIPTOR.services_by_name["AccessService"]
 _QUOTA_SERVICE = quota_pb2.DESCRIPTOR.services_by_name["QuotaService"]
 _RESET_SERVICE = reset_pb2.DESCRIPTOR.services_by_name["ResetService"]
 _UPSTREAM_SERVICE = upstream_pb2.DESCRIPTOR.services_by_name["UpstreamService"]
+_OWNERSHIP_SERVICE = ownership_pb2.DESCRIPTOR.services_by_name["OwnershipService"]
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
@@ -70,6 +73,7 @@ _LISTENERS_GRACE_S = 0.1
 SERVICES = (
     _GROUP_SERVICE.full_name,
     _CLASSIC_SERVICE.full_name,
+    _OWNERSHIP_SERVICE.full_name,
     _ADMIN_SERVICE.full_name,
     _BACKUP_SERVICE.full_name,
     _ACCESS_SERVICE.full_name,
@@ -150,6 +154,7 @@ class GrpcServer:
         served: tuple[tuple[ServiceDescriptor, object], ...] = (
             (_GROUP_SERVICE, GroupService(services)),
             (_CLASSIC_SERVICE, ClassicService(services, self._waits)),
+            (_OWNERSHIP_SERVICE, OwnershipService(services)),
             (_ADMIN_SERVICE, AdminService(services)),
             (_ACCESS_SERVICE, AccessService(services)),
             (_QUOTA_SERVICE, QuotaService(services)),

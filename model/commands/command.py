@@ -32,6 +32,7 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.ownership import CheckToken
 from model.commands.places import (
     AdoptGroup,
     CheckCommit,
@@ -135,7 +136,7 @@ TransactionCommand: TypeAlias = (
 
 
 ReadCommand: TypeAlias = (
-    ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration | ListPlaces
+    ConsumerGroupDescribe | ListGroups | DescribeGroups | PlanMigration | ListPlaces | CheckToken
 )
 """Read-only commands over groups of several shards."""
 

@@ -16,7 +16,7 @@ class ConsumerGroupHeartbeatResponse:
     ``parkable``: the member is STABLE or UNRELEASED_PARTITIONS, so a heartbeat without a change may
     be held back until there is one. ``settled``: the member is STABLE at its target and need not
     return before its interval. ``local`` is set if the member's target comes from its client-side
-    assignor.
+    assignor. ``tokens`` are the fencing tokens of ``assignment``, topic by topic in its order.
     """
 
     member_id: MemberId
@@ -27,6 +27,7 @@ class ConsumerGroupHeartbeatResponse:
     parkable: bool
     settled: bool
     client_assignment: ClientAssignment | None = None
+    tokens: tuple[tuple[int, ...], ...] = ()
 
 
 @value

@@ -9,11 +9,15 @@ from model.value import value
 
 @value
 class NamedTopicPartitions:
-    """Partitions of an existing topic, with its name."""
+    """Partitions of an existing topic, with its name.
+
+    ``tokens`` are the fencing tokens of the partitions; empty if they are not known, or not owned.
+    """
 
     topic_id: TopicId
     topic_name: TopicName
     partitions: tuple[int, ...]
+    tokens: tuple[int, ...] = ()
 
 
 @value

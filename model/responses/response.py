@@ -21,6 +21,7 @@ from model.responses.groups import (
 )
 from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from model.responses.ownership import CheckTokenResponse
 from model.responses.places import PlacesResponse
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from model.responses.resets import OffsetsReset
@@ -53,6 +54,7 @@ Response: TypeAlias = (
     | DescribeGroupsResponse
     | MigrationPlan
     | PlacesResponse
+    | CheckTokenResponse
     | TopicResponse
     | ProducerIdResponse
     | OffsetDeleteResponse

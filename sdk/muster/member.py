@@ -157,6 +157,20 @@ class Member(MemberBase[Engine]):
         return frozenset(engine.membership.owned)
 
     @property
+    def tokens(self) -> Mapping[TopicPartition, int]:
+        """The fencing token of each partition that the member owns now.
+
+        It is greater than every token that the partition had in this group before. Pass it to the
+        store that the application writes to, with each write: the store refuses a token that is
+        lower than the highest that it has seen for the partition. See docs/fencing.md.
+        """
+        engine = self._engine
+        if engine is None or not engine.holds:
+            return {}
+        owned, tokens = engine.membership.owned, engine.membership.tokens
+        return {partition: tokens[partition] for partition in owned if partition in tokens}
+
+    @property
     def unknown_topics(self) -> frozenset[str]:
         """Those of ``topics`` that do not exist; they are read as soon as they are created."""
         return frozenset() if self._engine is None else self._engine.unknown_topics

@@ -12,7 +12,13 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from muster.client_assignor import MemberAssignment, decode_client_assignment
-from muster.partitions import Owned, TopicPartition, decode_partitions, encode_partitions
+from muster.partitions import (
+    Owned,
+    TopicPartition,
+    decode_partitions,
+    decode_tokens,
+    encode_partitions,
+)
 from muster.v1 import group_pb2, types_pb2
 
 Partitions: TypeAlias = frozenset[TopicPartition]
@@ -72,6 +78,7 @@ class Membership:
 
     ``grants`` numbers owned partitions: one that was revoked or lost, and assigned again, gets a
     new number, because another member may have owned it meanwhile.
+    ``tokens`` are the fencing tokens of the latest assignment.
     ``informed`` is the last generation that was passed to the client-side assignor.
     """
 
@@ -83,6 +90,7 @@ class Membership:
     grants: dict[TopicPartition, int] = field(default_factory=dict)
     lost: set[TopicPartition] = field(default_factory=set)
     assignment: Owned | None = None
+    tokens: dict[TopicPartition, int] = field(default_factory=dict)
     assignment_id: int = 0
     acknowledged_id: int = 0
     is_answered: bool = False
@@ -115,6 +123,7 @@ class Membership:
             topics = assignment.assignment.topics
             self.names.update({t.topic_id: t.topic_name for t in topics if t.topic_name})
             self.assignment = decode_partitions(topics, self.names)
+            self.tokens = decode_tokens(topics, self.names)
         self.local = None
         if assignment.HasField("client_assignment"):
             local = assignment.client_assignment

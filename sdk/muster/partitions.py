@@ -46,6 +46,18 @@ def decode_partitions(
     return owned
 
 
+def decode_tokens(
+    topics: Iterable[types_pb2.TopicPartitions], names: Mapping[bytes, str]
+) -> dict[TopicPartition, int]:
+    """Decode the fencing tokens of an assignment; a server of an earlier version gives none."""
+    return {
+        TopicPartition(name, partition): token
+        for topic in topics
+        if (name := topic.topic_name or names.get(topic.topic_id)) is not None
+        for partition, token in zip(topic.partitions, topic.tokens, strict=False)
+    }
+
+
 def encode_partitions(owned: Owned) -> list[types_pb2.TopicPartitions]:
     """Group partitions by topic id."""
     by_topic: dict[bytes, list[int]] = {}

@@ -34,6 +34,7 @@ from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.grpc_server import SERVICES
 from coordinator.service.session.group_service import GroupService
+from coordinator.service.session.ownership_service import OwnershipService
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.pinger import Pinger
@@ -52,6 +53,7 @@ from muster.v1 import (
     backup_pb2,
     classic_pb2,
     group_pb2,
+    ownership_pb2,
     quota_pb2,
     upstream_pb2,
     user_pb2,
@@ -82,6 +84,7 @@ FILES: Final = (
     user_pb2,
     quota_pb2,
     upstream_pb2,
+    ownership_pb2,
 )
 METHODS: Final[list[MethodDescriptor]] = [
     method
@@ -216,6 +219,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "QuotaService": QuotaService(services),
         "UserService": UserService(services),
         "UpstreamService": UpstreamService(services),
+        "OwnershipService": OwnershipService(services),
     }
 
 

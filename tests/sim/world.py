@@ -31,6 +31,7 @@ from model.log.records import OffsetCommitKey, Record
 from storage.codec.record_codec import encode_key
 from tests.sim.checkers.classic_checkers import ClassicChecker
 from tests.sim.checkers.command_checkers import check_live_group
+from tests.sim.checkers.guarded_stores import GuardedStores
 from tests.sim.checkers.liveliness import Liveliness
 from tests.sim.checkers.log_checkers import DurableFacts, LogChecker
 from tests.sim.checkers.observed import ObservedRuntime
@@ -131,6 +132,7 @@ class World:
         self.coordinator = TransactionCoordinator(self)
         self.checker = AnswerChecker(self.facts, self.offsets, self.coordinator, self.topic_names)
         self.lively = Liveliness()
+        self.stores = GuardedStores()
         self.classic = ClassicChecker(
             self.lively, lambda: self.time.now_ms, self._on_gone, self._on_in
         )
@@ -185,6 +187,7 @@ class World:
             on_expired=self._on_expired,
             on_joined=self._on_joined,
             lively=self.lively,
+            stores=self.stores,
             log_offsets=lambda: self.log.offsets,
             on_expiring=self._on_expiring,
             on_converted=self._on_converted,

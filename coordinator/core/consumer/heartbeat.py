@@ -8,6 +8,8 @@ nothing in the group is handled in one step.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from coordinator.core.client_assignors.declaration import (
     NO_CLIENT_ASSIGNOR_CHANGE,
     compute_client_assignor_change,
@@ -27,6 +29,7 @@ from coordinator.core.consumer.reconcile import (
     compute_next_assignment_state,
 )
 from coordinator.core.consumer.static_members import compute_replacement, find_member
+from coordinator.core.consumer.told_tokens import begins_again, compute_tokens, get_held
 from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
 from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effects
@@ -191,7 +194,11 @@ def continue_member(
             effects=compute_target_effects(shard, group, command.group_id, False, now),
             then=_reconcile_command(member, command, has_subscription_changed),
         )
-    if member.is_reconciled_to(group.target_epoch) and not has_subscription_changed:
+    if (
+        member.is_reconciled_to(group.target_epoch)
+        and not has_subscription_changed
+        and not begins_again(member, command.member_epoch)
+    ):
         return Outcome(
             response=_response(
                 shard,
@@ -199,6 +206,7 @@ def continue_member(
                 member,
                 member,
                 command.member_epoch,
+                kept=get_held(member),
                 assigned=tuple(member.assigned) if _wants_assignment(command) else None,
                 owned=command.owned,
             )
@@ -230,6 +238,7 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
         # owns exactly the remaining partitions, and sends no change (librdkafka 2.16).
         following = current
     moved = following is not current and following != current
+    is_new = begins_again(member, command.epoch_before)
     assigned = tuple(sorted(following.assigned)) if moved else tuple(member.assigned)
     response = _response(
         shard,
@@ -237,13 +246,19 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
         member,
         following,
         command.epoch_before,
+        kept=() if is_new else get_held(member),
         assigned=assigned if command.full or assigned != command.before else None,
         owned=command.owned,
     )
-    if not moved:
+    if not (moved or is_new):
         return Outcome(response=response)
+    record = current_assignment_record(group, member.member_id, following)
+    records: tuple[Record, ...] = (record,)
+    if is_new:
+        # It ends the former incarnation, which may still run: see ``core.replay.token_records``.
+        records = (Record(record.key, None), record)
     return Outcome(
-        records=(current_assignment_record(group, member.member_id, following),),
+        records=records,
         response=response,
         effects=_timeout_effects(group, member, current, following),
     )
@@ -351,15 +366,21 @@ def _response(
     after: Member | AssignmentState,
     epoch_before: int,
     *,
+    kept: Collection[int],
     assigned: tuple[int, ...] | None,
     owned: tuple[TopicPartitions, ...] | None,
 ) -> ConsumerGroupHeartbeatResponse:
-    """The response; ``after`` is the assignment state that it reports, unchanged or new."""
+    """The response; ``after`` is the assignment state that it reports, unchanged or new.
+
+    ``kept`` are the partitions that do not pass to the member by it.
+    """
     member_epoch, state = after.member_epoch, after.state
     assignment: tuple[TopicPartitions, ...] | None = None
+    tokens: tuple[tuple[int, ...], ...] = ()
     is_known = True
     if assigned is not None:
         assignment = group.numbers.topic_partitions(assigned)
+        tokens = compute_tokens(shard, group, assigned, kept)
         is_known = owned is not None and group.numbers.known_numbers(owned) == set(assigned)
     settings = shard.settings_of(group.group_id)
     return ConsumerGroupHeartbeatResponse(
@@ -375,4 +396,5 @@ def _response(
             if group.client_assignor_state is None
             else compute_told_assignment(group, member, member_epoch)
         ),
+        tokens=tokens,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -93,7 +94,9 @@ def begin_description(
     )
     states = [_take_state(member) for member in group.members()]
     image, numbers = shard.image, group.numbers
-    return described, (_describe_member(image, numbers, state) for state in states)
+    # The tokens alone are modified.
+    tokens = group.token_of[:] if shard.next_token else None
+    return described, (_describe_member(image, numbers, state, tokens) for state in states)
 
 
 def compute_failed_description(
@@ -128,10 +131,15 @@ def _take_state(member: Member) -> _MemberState:
 
 
 def _describe_member(
-    image: TopicImage, partitions: PartitionNumbers, member: _MemberState
+    image: TopicImage,
+    partitions: PartitionNumbers,
+    member: _MemberState,
+    tokens: array[int] | None,
 ) -> DescribedMember:
-    def name(numbers: Sequence[int]) -> tuple[NamedTopicPartitions, ...]:
-        return _named(image, partitions, numbers)
+    def name(
+        numbers: Sequence[int], tokens: array[int] | None = None
+    ) -> tuple[NamedTopicPartitions, ...]:
+        return _named(image, partitions, numbers, tokens)
 
     metadata = member.metadata
     return DescribedMember(
@@ -143,7 +151,7 @@ def _describe_member(
         client_host=metadata.client_host if metadata is not None else "",
         subscribed_topic_names=metadata.subscribed_topic_names if metadata is not None else (),
         subscribed_topic_regex=metadata.subscribed_topic_regex if metadata is not None else None,
-        assignment=name(member.assigned),
+        assignment=name(member.assigned, tokens),
         pending_revocation=name(member.pending_revocation),
         target_assignment=name(member.target or NO_NUMBERS),
         state=member.state.name,
@@ -152,15 +160,23 @@ def _describe_member(
 
 
 def _named(
-    image: TopicImage, partitions: PartitionNumbers, numbers: Sequence[int]
+    image: TopicImage,
+    partitions: PartitionNumbers,
+    numbers: Sequence[int],
+    tokens: array[int] | None,
 ) -> tuple[NamedTopicPartitions, ...]:
-    """The partitions with topic names; those of deleted topics are left out."""
+    """The partitions with topic names; those of deleted topics are left out.
+
+    ``tokens`` are those of all numbers, ``None`` if they are not to be shown.
+    """
+    named = partitions.topic_partitions(numbers)
+    shown = ((),) * len(named) if tokens is None else partitions.tokens_of(numbers, tokens)
     found = []
-    for topic_partitions in partitions.topic_partitions(numbers):
+    for topic_partitions, own in zip(named, shown, strict=True):
         topic = image.by_id.get(topic_partitions.topic_id)
         if topic is not None:
             found.append(
-                NamedTopicPartitions(topic.topic_id, topic.name, topic_partitions.partitions)
+                NamedTopicPartitions(topic.topic_id, topic.name, topic_partitions.partitions, own)
             )
     return tuple(found)
 

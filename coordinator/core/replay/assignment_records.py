@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 
 from coordinator.core.replay.replayed_groups import count_new_member, find_group
+from coordinator.core.replay.token_records import pass_partitions
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import LEAVE_EPOCH, NO_NUMBERS, Member
 from coordinator.core.state.shard import Shard
@@ -40,10 +41,12 @@ def replay_current_member_assignment(
     entry.previous_member_epoch = value.previous_member_epoch
     entry.state = _member_state(value.state)
     group.note_reserved(entry)
-    group.release(entry, entry.assigned)
-    group.release(entry, entry.pending_revocation)
+    before, revoked = entry.assigned, entry.pending_revocation
+    group.release(entry, before)
+    group.release(entry, revoked)
     entry.assigned = _hold(shard, group, entry, value.assigned_partitions)
     entry.pending_revocation = _hold(shard, group, entry, value.partitions_pending_revocation)
+    pass_partitions(shard, group, entry, before, revoked)
 
 
 def _member_state(state: int) -> MemberState:

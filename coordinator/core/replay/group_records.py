@@ -18,6 +18,7 @@ from coordinator.core.replay.assignment_records import (
 from coordinator.core.replay.foreign_records import FOREIGN_REPLAYS
 from coordinator.core.replay.offset_records import replay_offset_commit
 from coordinator.core.replay.replayed_groups import count_new_member, find_group
+from coordinator.core.replay.token_records import pass_all_partitions
 from coordinator.core.state.classic_group import ClassicGroup, compute_classic_group
 from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.state.consumer_member import Member
@@ -235,6 +236,7 @@ def replay_conversion(
         shard.soft.live_classic_groups.pop(group_id, None)
         shard.state.classic_groups.pop(group_id, None)
         shard.state.consumer_groups[group_id] = group
+        pass_all_partitions(shard, group)
         _note_subscriptions(shard, group, group.subscribed_topic_names())
     for record in records[converted.count :]:
         replay(shard, record)

@@ -1,9 +1,9 @@
 """A consumer group of KIP-848 and its members. Only ``replay`` modifies it.
 
 Members have dense numbers (slots), and so have partitions (``PartitionNumbers``). Arrays indexed
-by partition number hold the slot of the member in the target assignment, the slot of the current
-owner (assigned or pending revocation), and the assignment epoch. A member keeps the numbers of the
-partitions it owns and of its target assignment; everything else is derived.
+by partition number hold the slots of the member in the target assignment and of the current owner
+(assigned or pending revocation), the assignment epoch, and the last fencing token. Members keep the
+numbers of what they own and of their target assignment; everything else is derived.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from model.log.records import ConsumerGroupMemberMetadataValue
 from model.topics import TopicImage
 
 NOBODY = -1
-
 
 LOOK_CHANGES: Final = 16
 """The fewest changes between two searches for topics that no member has partitions of."""
@@ -89,6 +88,7 @@ class ConsumerGroup:
         "subscribed_topics_cache",
         "target",
         "target_epoch",
+        "token_of",
         "untargeted",
     )
 
@@ -140,6 +140,7 @@ class ConsumerGroup:
         self.target: array[int] = array("i")
         self.owner: array[int] = array("i")
         self.assignment_epoch_of: array[int] = array("i")
+        self.token_of: array[int] = array("q")
         self.subscribed_topics_cache = SubscribedTopicsCache()
 
     # --------------------------------------------------------------------------------- queries
@@ -234,6 +235,7 @@ class ConsumerGroup:
             self.target.extend(nobody)
             self.owner.extend(nobody)
             self.assignment_epoch_of.extend(nobody)
+            self.token_of.frombytes(bytes(8 * missing))
 
     def give_numbers_back(self) -> None:
         """Free the numbers of topics that no member owns or has in its target assignment.
@@ -257,7 +259,7 @@ class ConsumerGroup:
         if kept is not self.numbers:
             self.numbers = kept
             self.subscribed_topics_cache = SubscribedTopicsCache()
-            for each in (self.target, self.owner, self.assignment_epoch_of):
+            for each in (self.target, self.owner, self.assignment_epoch_of, self.token_of):
                 del each[len(kept) :]
         topics = len(kept.topics)
         self._look_at = self.revision + topics + LOOK_CHANGES + (topics + len(self.entries)) // 4

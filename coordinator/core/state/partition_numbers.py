@@ -181,6 +181,15 @@ class PartitionNumbers:
             TopicPartitions(self.topics[index], tuple(own)) for index, own in found.items()
         )
 
+    def tokens_of(
+        self, numbers: Sequence[int], token_of: Sequence[int] | Mapping[int, int]
+    ) -> tuple[tuple[int, ...], ...]:
+        """The tokens of numbers (ascending), in the order of ``topic_partitions``."""
+        found: dict[int, list[int]] = {}
+        for own, begin, end in self._runs(numbers):
+            found.setdefault(own.topic, []).extend([token_of[n] for n in numbers[begin:end]])
+        return tuple(map(tuple, found.values()))
+
     def assigned_topic_partitions(
         self, epochs: Mapping[int, int]
     ) -> tuple[AssignedTopicPartitions, ...]:

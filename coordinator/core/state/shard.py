@@ -11,6 +11,7 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.foreign_groups import ForeignGroup
 from coordinator.core.state.metadata_hash import TopicHashes
 from coordinator.core.state.open_transactions import OpenTransactions
+from coordinator.core.state.tokens import Tokens
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.side_records import ProducerGroupValue, ProducerStateValue
@@ -40,6 +41,8 @@ class GroupState:
     groups_by_topic: dict[TopicName, set[GroupId]] = field(default_factory=dict)
     places: dict[GroupId, GroupPlace] = field(default_factory=dict)
     """Where groups are that are not in the cluster, for a Muster in front of one."""
+    tokens: Tokens = field(default_factory=Tokens, compare=False)
+    """The fencing tokens to come; a load starts them anew, above all others."""
 
 
 @dataclass(slots=True)
@@ -102,6 +105,16 @@ class Shard:
         self.producer_groups = state.producer_groups
         self.groups_by_topic = state.groups_by_topic
         self.places = state.places
+
+    @property
+    def next_token(self) -> int:
+        """The fencing token of the partitions that the next command passes to a member."""
+        return self.state.tokens.next
+
+    @property
+    def token_of_load(self) -> int:
+        """The token of partitions that had their owner when the log partition was loaded."""
+        return self.state.tokens.of_load
 
     def settings_of(self, group_id: GroupId) -> CoordinatorSettings:
         """The effective settings of a group: its group configs over those of the server."""

@@ -34,6 +34,7 @@ from model.commands.offsets import (
     OffsetCommit,
     OffsetFetch,
 )
+from model.commands.ownership import CheckToken
 from model.commands.places import PlaceCommand
 from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.commands.resets import ResetOffsets
@@ -140,6 +141,7 @@ def find_audited(command: Command) -> AuditedCommand | None:
             | DescribeGroups()
             | ListGroups()
             | PlanMigration()
+            | CheckToken()
             | DescribeGroupConfigs()
             | ListGroupConfigs()
             | DescribeAcls()

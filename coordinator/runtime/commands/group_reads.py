@@ -12,12 +12,14 @@ from coordinator.core.groups.group_description import (
     list_groups,
 )
 from coordinator.core.groups.group_places import compute_places_answer, list_places
+from coordinator.core.groups.ownership import check_token
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.loop.slices import Steps
 from model.commands.command import ReadCommand
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups, PlanMigration
+from model.commands.ownership import CheckToken
 from model.commands.places import ListPlaces
 from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, compute_log_partition
@@ -69,7 +71,7 @@ def _get_group_ids(command: ReadCommand) -> tuple[GroupId, ...]:
     match command:
         case ListGroups() | ListPlaces():
             return ()
-        case PlanMigration():
+        case PlanMigration() | CheckToken():
             return (command.group_id,)
         case ConsumerGroupDescribe() | DescribeGroups():
             return command.group_ids
@@ -90,6 +92,8 @@ def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
             return (yield from _describe_consumer_groups(shard_of, ids))
         case DescribeGroups(_, ids):
             return (yield from _describe_classic_groups(shard_of, ids))
+        case CheckToken(group_id=group_id):
+            return check_token(shard_of(group_id), command)
         case PlanMigration(_, group_id):
             try:
                 return (yield from compute_migration_plan(shard_of(group_id), group_id))

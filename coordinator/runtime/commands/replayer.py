@@ -7,6 +7,7 @@ from coordinator.core.replay.group_records import replay, replay_conversion
 from coordinator.core.replay.offset_records import replay_no_offsets, replay_offset_group
 from coordinator.core.replay.prepared_targets import replay_prepared_target
 from coordinator.core.replay.shard_side_records import replay_shard_side
+from coordinator.core.replay.token_records import end_command
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
@@ -40,6 +41,7 @@ class Replayer:
         """Replay; returns the producers whose pending offsets the tombstones remove."""
         waited = _find_waited(shard, outcome) if shard.open_transactions else NOTHING_WAITED
         self._replay(shard, group_id, outcome)
+        end_command(shard)
         if outcome.last_offsets:
             replay_no_offsets(shard, group_id)
         return waited

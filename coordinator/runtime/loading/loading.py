@@ -14,11 +14,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from coordinator.core.classic.classic_rebalance import compute_group_deadlines_at_load
 from coordinator.core.consumer.refresh import needs_epoch_for_topics
 from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.replay.token_records import begin_tokens, end_load
 from coordinator.core.state.classic_group import ClassicMember
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
+from coordinator.core.state.tokens import compute_first_token
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.loading.shard_loader import ShardLoader
 from coordinator.runtime.loop.slices import Paced, Slices
@@ -138,7 +140,10 @@ class Loading:
         """Load one shard; yields the cost of each step."""
         loader = ShardLoader(store, self._make_shard(partition))
         shard = loader.shard
+        wall_ms = self._clock.now().wall_ms
+        begin_tokens(shard, compute_first_token(wall_ms, store.next_offset(partition)))
         yield from loader.steps()
+        end_load(shard)
         unsettled = []
         for group in shard.consumer_groups.values():
             if needs_epoch_for_topics(shard, group) or lacks_target(group):

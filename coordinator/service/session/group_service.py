@@ -116,7 +116,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         if response.assignment is not None:
             # A right may have been revoked while the answer became durable.
             self._check_rights(caller, command.group_id, response.member_id, response.assignment)
-            assignment = encode_assignment(response.assignment, coordinator.image)
+            assignment = encode_assignment(response.assignment, coordinator.image, response.tokens)
         return group_pb2.HeartbeatResponse(
             member_id=response.member_id,
             member_epoch=response.member_epoch,

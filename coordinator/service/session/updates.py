@@ -24,7 +24,7 @@ def make_assignment(
     """The answer to a heartbeat, as the assignment that the member has to reach next."""
     content = None
     if response.assignment is not None:
-        content = encode_assignment(response.assignment, image)
+        content = encode_assignment(response.assignment, image, response.tokens)
     assignment = group_pb2.Assignment(
         assignment_id=member.assignment_id,
         member_epoch=response.member_epoch,

@@ -19,17 +19,23 @@ NO_OFFSET = -1
 
 
 def encode_assignment(
-    assignment: Sequence[TopicPartitions], image: TopicImage
+    assignment: Sequence[TopicPartitions],
+    image: TopicImage,
+    tokens: Sequence[Sequence[int]] = (),
 ) -> types_pb2.PartitionSet:
-    """Encode an assignment, with the names of the topics that still exist."""
+    """Encode an assignment, with the names of the topics that still exist.
+
+    ``tokens`` are the fencing tokens of the partitions of each topic, if it has any.
+    """
     topics = []
-    for entry in assignment:
+    for index, entry in enumerate(assignment):
         topic = image.by_id.get(entry.topic_id)
         topics.append(
             types_pb2.TopicPartitions(
                 topic_name="" if topic is None else topic.name,
                 topic_id=entry.topic_id,
                 partitions=entry.partitions,
+                tokens=tokens[index] if tokens else (),
             )
         )
     return types_pb2.PartitionSet(topics=topics)
@@ -39,7 +45,10 @@ def encode_named(topics: Iterable[NamedTopicPartitions]) -> list[types_pb2.Topic
     """Encode partitions of topics whose names are in the response."""
     return [
         types_pb2.TopicPartitions(
-            topic_name=entry.topic_name, topic_id=entry.topic_id, partitions=entry.partitions
+            topic_name=entry.topic_name,
+            topic_id=entry.topic_id,
+            partitions=entry.partitions,
+            tokens=entry.tokens,
         )
         for entry in topics
     ]

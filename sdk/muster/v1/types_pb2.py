@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/types.proto\x12\tmuster.v1\"Z\n\x05\x45rror\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x15\n\rerror_message\x18\x03 \x01(\t\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\x05\"K\n\x0fTopicPartitions\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x12\n\npartitions\x18\x03 \x03(\x05\":\n\x0cPartitionSet\x12*\n\x06topics\x18\x01 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\"r\n\x0fPartitionOffset\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x19\n\x0cleader_epoch\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08metadata\x18\x04 \x01(\tB\x0f\n\r_leader_epoch\"d\n\x0cTopicOffsets\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12.\n\npartitions\x18\x03 \x03(\x0b\x32\x1a.muster.v1.PartitionOffset\"F\n\x10PartitionFailure\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x1f\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x10.muster.v1.Error\"f\n\rTopicFailures\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12/\n\npartitions\x18\x03 \x03(\x0b\x32\x1b.muster.v1.PartitionFailure\"<\n\x04\x41sOf\x12\x16\n\x0ctimestamp_ms\x18\x01 \x01(\x03H\x00\x12\x10\n\x06offset\x18\x02 \x01(\x03H\x00\x42\n\n\x08position\"l\n\x0bLogPosition\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x13\n\x06offset\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x19\n\x0ctimestamp_ms\x18\x03 \x01(\x03H\x01\x88\x01\x01\x42\t\n\x07_offsetB\x0f\n\r_timestamp_ms\"\xcb\x01\n\x0f\x43ommittedOffset\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x13\n\x06offset\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x19\n\x0cleader_epoch\x18\x03 \x01(\x05H\x01\x88\x01\x01\x12\x10\n\x08metadata\x18\x04 \x01(\t\x12\x1f\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x10.muster.v1.Error\x12\x17\n\nend_offset\x18\x06 \x01(\x03H\x02\x88\x01\x01\x42\t\n\x07_offsetB\x0f\n\r_leader_epochB\r\n\x0b_end_offset\"f\n\x0e\x43ommittedTopic\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12.\n\npartitions\x18\x03 \x03(\x0b\x32\x1a.muster.v1.CommittedOffsetb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/types.proto\x12\tmuster.v1\"Z\n\x05\x45rror\x12\x12\n\nerror_code\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x15\n\rerror_message\x18\x03 \x01(\t\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\x05\"[\n\x0fTopicPartitions\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x12\n\npartitions\x18\x03 \x03(\x05\x12\x0e\n\x06tokens\x18\x04 \x03(\x03\":\n\x0cPartitionSet\x12*\n\x06topics\x18\x01 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\"r\n\x0fPartitionOffset\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x19\n\x0cleader_epoch\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x10\n\x08metadata\x18\x04 \x01(\tB\x0f\n\r_leader_epoch\"d\n\x0cTopicOffsets\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12.\n\npartitions\x18\x03 \x03(\x0b\x32\x1a.muster.v1.PartitionOffset\"F\n\x10PartitionFailure\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x1f\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x10.muster.v1.Error\"f\n\rTopicFailures\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12/\n\npartitions\x18\x03 \x03(\x0b\x32\x1b.muster.v1.PartitionFailure\"<\n\x04\x41sOf\x12\x16\n\x0ctimestamp_ms\x18\x01 \x01(\x03H\x00\x12\x10\n\x06offset\x18\x02 \x01(\x03H\x00\x42\n\n\x08position\"l\n\x0bLogPosition\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x13\n\x06offset\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x19\n\x0ctimestamp_ms\x18\x03 \x01(\x03H\x01\x88\x01\x01\x42\t\n\x07_offsetB\x0f\n\r_timestamp_ms\"\xcb\x01\n\x0f\x43ommittedOffset\x12\x11\n\tpartition\x18\x01 \x01(\x05\x12\x13\n\x06offset\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x19\n\x0cleader_epoch\x18\x03 \x01(\x05H\x01\x88\x01\x01\x12\x10\n\x08metadata\x18\x04 \x01(\t\x12\x1f\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x10.muster.v1.Error\x12\x17\n\nend_offset\x18\x06 \x01(\x03H\x02\x88\x01\x01\x42\t\n\x07_offsetB\x0f\n\r_leader_epochB\r\n\x0b_end_offset\"f\n\x0e\x43ommittedTopic\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12.\n\npartitions\x18\x03 \x03(\x0b\x32\x1a.muster.v1.CommittedOffsetb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,23 +34,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ERROR']._serialized_start=36
   _globals['_ERROR']._serialized_end=126
   _globals['_TOPICPARTITIONS']._serialized_start=128
-  _globals['_TOPICPARTITIONS']._serialized_end=203
-  _globals['_PARTITIONSET']._serialized_start=205
-  _globals['_PARTITIONSET']._serialized_end=263
-  _globals['_PARTITIONOFFSET']._serialized_start=265
-  _globals['_PARTITIONOFFSET']._serialized_end=379
-  _globals['_TOPICOFFSETS']._serialized_start=381
-  _globals['_TOPICOFFSETS']._serialized_end=481
-  _globals['_PARTITIONFAILURE']._serialized_start=483
-  _globals['_PARTITIONFAILURE']._serialized_end=553
-  _globals['_TOPICFAILURES']._serialized_start=555
-  _globals['_TOPICFAILURES']._serialized_end=657
-  _globals['_ASOF']._serialized_start=659
-  _globals['_ASOF']._serialized_end=719
-  _globals['_LOGPOSITION']._serialized_start=721
-  _globals['_LOGPOSITION']._serialized_end=829
-  _globals['_COMMITTEDOFFSET']._serialized_start=832
-  _globals['_COMMITTEDOFFSET']._serialized_end=1035
-  _globals['_COMMITTEDTOPIC']._serialized_start=1037
-  _globals['_COMMITTEDTOPIC']._serialized_end=1139
+  _globals['_TOPICPARTITIONS']._serialized_end=219
+  _globals['_PARTITIONSET']._serialized_start=221
+  _globals['_PARTITIONSET']._serialized_end=279
+  _globals['_PARTITIONOFFSET']._serialized_start=281
+  _globals['_PARTITIONOFFSET']._serialized_end=395
+  _globals['_TOPICOFFSETS']._serialized_start=397
+  _globals['_TOPICOFFSETS']._serialized_end=497
+  _globals['_PARTITIONFAILURE']._serialized_start=499
+  _globals['_PARTITIONFAILURE']._serialized_end=569
+  _globals['_TOPICFAILURES']._serialized_start=571
+  _globals['_TOPICFAILURES']._serialized_end=673
+  _globals['_ASOF']._serialized_start=675
+  _globals['_ASOF']._serialized_end=735
+  _globals['_LOGPOSITION']._serialized_start=737
+  _globals['_LOGPOSITION']._serialized_end=845
+  _globals['_COMMITTEDOFFSET']._serialized_start=848
+  _globals['_COMMITTEDOFFSET']._serialized_end=1051
+  _globals['_COMMITTEDTOPIC']._serialized_start=1053
+  _globals['_COMMITTEDTOPIC']._serialized_end=1155
 # @@protoc_insertion_point(module_scope)

@@ -19,14 +19,16 @@ class Error(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., reason: _Optional[str] = ..., error_message: _Optional[str] = ..., retry_after_ms: _Optional[int] = ...) -> None: ...
 
 class TopicPartitions(_message.Message):
-    __slots__ = ("topic_name", "topic_id", "partitions")
+    __slots__ = ("topic_name", "topic_id", "partitions", "tokens")
     TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
     topic_name: str
     topic_id: bytes
     partitions: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, topic_name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[int]] = ...) -> None: ...
+    tokens: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic_name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[int]] = ..., tokens: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class PartitionSet(_message.Message):
     __slots__ = ("topics",)

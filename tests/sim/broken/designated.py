@@ -22,10 +22,11 @@ from coordinator.core.state.outcome import Outcome
 from coordinator.core.target import target_assignment, target_install
 from coordinator.dispatch import shard_handlers
 from coordinator.dispatch.command_table import COMMANDS
+from coordinator.runtime.commands import replayer
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commit import partition_encoder
 from coordinator.runtime.commit.syncs import Syncs
-from coordinator.runtime.loading import shard_loader
+from coordinator.runtime.loading import loading, shard_loader
 from coordinator.runtime.offsets import expiry_walks, offset_commands, offset_deletion
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.commands.transactions import WriteTxnMarkers
@@ -345,6 +346,21 @@ def restless_group(patch: pytest.MonkeyPatch) -> None:
     _wrap(patch, shard_handlers, "handle_heartbeat", restless)
 
 
+def tokens_begin_anew(patch: pytest.MonkeyPatch) -> None:
+    """A start counts tokens from 1, as the epochs of a new group do."""
+    patch.setattr(loading, "compute_first_token", lambda wall_ms, log_end: 1)
+
+
+def one_token_for_all(patch: pytest.MonkeyPatch) -> None:
+    """The next owner of a partition gets the token of the last."""
+    patch.setattr(replayer, "end_command", lambda shard: None)
+
+
+def rejoins_keep_tokens(patch: pytest.MonkeyPatch) -> None:
+    """A member that begins again has the tokens of the process before it."""
+    patch.setattr(heartbeat, "begins_again", lambda member, epoch: False)
+
+
 DESIGNATED: Final[tuple[tuple[str, Patch], ...]] = (
     ("S1", two_owners),
     ("S2", two_owners),
@@ -372,6 +388,9 @@ DESIGNATED: Final[tuple[tuple[str, Patch], ...]] = (
     ("S19", busy_groups_are_deleted),
     ("S20", offsets_not_found),
     ("S24", instance_of_two),
+    ("S40", tokens_begin_anew),
+    ("S40", one_token_for_all),
+    ("S40", rejoins_keep_tokens),
     ("S28", marker_said_twice_is_refused),
     ("L1", target_forgotten),
     ("L2", answer_forgotten),

@@ -54,6 +54,7 @@ from tests.sim.checkers.command_checkers import (
     check_target,
     compute_subscription,
 )
+from tests.sim.checkers.guarded_stores import GuardedStores
 from tests.sim.checkers.liveliness import Liveliness
 from tests.sim.checkers.offset_log import OffsetLog
 from tests.sim.checkers.offset_model import OffsetPlace
@@ -94,6 +95,7 @@ class ObservedRuntime(Runtime):
         self.on_joined: Callable[[ConsumerGroupHeartbeat], None] = options.pop("on_joined")
         self.lively: Liveliness = options.pop("lively")
         self.log_offsets: Callable[[], OffsetLog] = options.pop("log_offsets")
+        self.stores: GuardedStores = options.pop("stores")
         self.on_expiring: Callable[[ExpireOffsets], None] = options.pop("on_expiring")
         self.on_converted: Callable[[Kind, str, tuple[Record, ...]], None] = options.pop(
             "on_converted"
@@ -203,6 +205,9 @@ class ObservedRuntime(Runtime):
             expected.append((log.copy(), all_of_it.copy()))
 
     # -------------------------------------------------------------------------------- watching
+
+    def submit(self, command: Any, reply: Reply) -> None:
+        super().submit(command, self.stores.watch(command, reply))
 
     def touch(self, group_id: GroupId, member_id: MemberId) -> bool:
         touched = super().touch(group_id, member_id)

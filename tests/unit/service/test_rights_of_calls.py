@@ -21,6 +21,7 @@ from muster.v1 import (
     backup_pb2,
     classic_pb2,
     group_pb2,
+    ownership_pb2,
     quota_pb2,
     reset_pb2,
     upstream_pb2,
@@ -35,6 +36,7 @@ FILES: Final = (
     backup_pb2,
     classic_pb2,
     group_pb2,
+    ownership_pb2,
     quota_pb2,
     reset_pb2,
     upstream_pb2,
@@ -140,6 +142,7 @@ RIGHTS: Final[dict[str, Right]] = {
     "GroupService.CommitOffsets": Right(
         Operation.READ, ResourceType.GROUP, _COMMIT, Without.ANSWERS
     ),
+    "OwnershipService.Check": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP | _TOPIC),
     "GroupService.FetchOffsets": Right(
         Operation.DESCRIBE, ResourceType.GROUP, _GROUP, Without.ANSWERS
     ),
