@@ -24,8 +24,8 @@ from tests.support.virtual.server import quiet_logs, take_logged_failures
 from tests.written import check_writers, raise_found
 
 DELIVERED_MIN = 300
-PASSED_MIN = 20
-"""The partitions that changed hands."""
+PASSED_MIN = 1
+"""The partitions that passed to a member: 5 to some 100 in a seed, few where most are classic."""
 SLACK_MS = 3_000
 TRANSACTIONS_END_MS = 20_000
 LATE_MS = 3_000

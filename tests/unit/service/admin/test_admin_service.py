@@ -106,7 +106,9 @@ async def test_a_group_is_described_with_its_members(stand: Stand) -> None:
     assert (member.client_id, member.client_host, member.rack_id) == ("app", "/127.0.0.1", "r1")
     assert list(member.subscribed_topic_names) == ["orders"]
     assert [list(topic.partitions) for topic in member.assignment] == [[0, 1, 2, 3]]
-    assert member.assignment == member.target_assignment
+    assert [list(topic.partitions) for topic in member.target_assignment] == [[0, 1, 2, 3]]
+    assert all(len(set(topic.tokens)) == 1 and topic.tokens[0] > 0 for topic in member.assignment)
+    assert not any(topic.tokens for topic in member.target_assignment), "it owns none by it"
 
 
 async def test_a_group_that_only_has_offsets_is_classic(stand: Stand) -> None:
