@@ -82,6 +82,8 @@ class Membership:
     ``informed`` is the last generation that was passed to the client-side assignor.
     """
 
+    # More than 15 attributes: one value holds all that the next step depends on.
+
     status: Status = Status.OUT
     member_epoch: int = 0
     join_id: int = 0
