@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from coordinator.core.classic.classic_leave import handle_classic_leave
 from coordinator.core.consumer.leave_grace import compute_reservation, is_to_reserve
-from coordinator.core.consumer.removal import compute_removal
+from coordinator.core.consumer.removal import WhyRemoved, compute_removal
 from coordinator.core.consumer.static_members import check_static_member, compute_static_leave
 from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
 from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.outcome import CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard
+from model.causes import CauseKind
 from model.commands.consumer import (
     ConsumerGroupLeave,
     Deadline,
@@ -27,6 +29,10 @@ from model.responses.classic import LeaveGroupResponse
 from model.responses.consumer import ConsumerGroupLeaveResponse
 from model.responses.response import Done, Response
 from translator.downgrade import compute_downgrade, is_to_downgrade
+
+LEFT: Final = WhyRemoved(CauseKind.MEMBER_LEFT)
+SESSION_EXPIRED: Final = WhyRemoved(CauseKind.SESSION_EXPIRED)
+REBALANCE_TIMEOUT: Final = WhyRemoved(CauseKind.REBALANCE_TIMEOUT)
 
 
 def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome:
@@ -49,18 +55,23 @@ def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome
         )
     if member.is_reserved:
         raise compute_unknown_member(command.group_id, command.member_id)
-    return _compute_departure_or_grace(shard, group, member, now, response)
+    return _compute_departure_or_grace(shard, group, member, now, response, LEFT)
 
 
 def _compute_departure_or_grace(
-    shard: Shard, group: ConsumerGroup, member: Member, now: Now, response: Response
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    now: Now,
+    response: Response,
+    why: WhyRemoved,
 ) -> Outcome:
     """Reserve the member's partitions, or remove it; a downgrade does not wait for a newcomer."""
     if is_to_reserve(shard, group, member) and not is_to_downgrade(
         shard, group, frozenset((member.member_id,))
     ):
         return compute_reservation(shard, group, member, response)
-    return compute_departure(shard, group, (member,), now, response)
+    return compute_departure(shard, group, (member,), now, response, why)
 
 
 def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
@@ -77,6 +88,7 @@ def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
         errors = (ErrorCode.UNKNOWN_MEMBER_ID,) * len(command.members)
         return Outcome(response=LeaveGroupResponse(errors))
     found: dict[MemberId, Member] = {}
+    reasons: dict[MemberId, str | None] = {}
     results = []
     for leaving in command.members:
         result = _find(group, leaving)
@@ -84,11 +96,13 @@ def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
             results.append(result)
             continue
         found[result.member_id] = result
+        reasons[result.member_id] = leaving.reason
         results.append(ErrorCode.NONE)
     response = LeaveGroupResponse(tuple(results))
     if not found:
         return Outcome(response=response)
-    return compute_departure(shard, group, tuple(found.values()), now, response)
+    why = WhyRemoved(CauseKind.MEMBER_LEFT, reasons)
+    return compute_departure(shard, group, tuple(found.values()), now, response, why)
 
 
 def _find(group: ConsumerGroup, leaving: LeavingMember) -> Member | ErrorCode:
@@ -119,12 +133,13 @@ def compute_departure(
     members: Sequence[Member],
     now: Now,
     response: Response,
+    why: WhyRemoved,
 ) -> Outcome:
     """Remove members; downgrade the group if the last consumer-protocol member is among them."""
     gone = frozenset(member.member_id for member in members)
     if is_to_downgrade(shard, group, gone):
         return compute_downgrade(shard, group, gone, now, response)
-    records, effects = compute_removal(shard, group, members)
+    records, effects = compute_removal(shard, group, members, why)
     return Outcome(records=records, response=response, effects=effects)
 
 
@@ -144,5 +159,5 @@ def handle_expire_member(shard: Shard, command: ExpireMember, now: Now) -> Outco
     ):
         return Outcome(response=Done())
     if command.deadline is Deadline.SESSION:
-        return _compute_departure_or_grace(shard, group, member, now, Done())
-    return compute_departure(shard, group, (member,), now, Done())
+        return _compute_departure_or_grace(shard, group, member, now, Done(), SESSION_EXPIRED)
+    return compute_departure(shard, group, (member,), now, Done(), REBALANCE_TIMEOUT)

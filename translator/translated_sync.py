@@ -31,7 +31,7 @@ from model.log.records import ClassicMemberMetadata, ClassicProtocol, MemberStat
 from model.now import Now
 from model.responses.classic import ClassicHeartbeatResponse
 from model.responses.response import Done
-from translator.departure import compute_departure
+from translator.departure import REBALANCE_TIMEOUT, SESSION_EXPIRED, compute_departure
 from translator.mapping import compute_sync_answer, get_protocol, get_protocol_name
 
 _REJOIN = "The group is rebalancing, so a rejoin is needed."
@@ -154,4 +154,6 @@ def handle_expire_classic_member(
     member = group.member(command.member_id)
     if member is None or member.classic is None:
         return Outcome(response=Done())
-    return compute_departure(shard, group, (member,), now, Done())
+    is_session = command.deadline is ClassicDeadline.SESSION
+    why = SESSION_EXPIRED if is_session else REBALANCE_TIMEOUT
+    return compute_departure(shard, group, (member,), now, Done(), why)

@@ -39,6 +39,7 @@ from coordinator.core.state.outcome import (
     BeginClassicSessions,
     CancelClassicDeadline,
     Effect,
+    NoteEpochCauses,
     NoteRebalance,
     Outcome,
     Release,
@@ -46,6 +47,7 @@ from coordinator.core.state.outcome import (
 )
 from coordinator.core.state.shard import Shard, SoftState
 from coordinator.core.state.steps import Steps
+from model.causes import Cause, CauseKind
 from model.client_assignors import (
     CLASSIC_VERSION,
     InstalledMetadataKey,
@@ -287,6 +289,9 @@ def _compute_effects(group: ClassicGroup, command: ConsumerGroupHeartbeat) -> li
         if member.awaits_id
     )
     effects.append(NoteRebalance(group_id, group.generation, reason))
+    caller = command.caller
+    cause = Cause(CauseKind.MIGRATED, command.member_id, caller.client_id, caller.client_host)
+    effects.append(NoteEpochCauses(group_id, (cause,)))
     return effects
 
 

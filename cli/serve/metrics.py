@@ -125,10 +125,11 @@ class SnapshotCollector(Collector):
     def _collect_answers(self) -> Iterator[Metric]:
         snapshot = self._snapshot
         counters = snapshot.counters
-        yield make_counter(
+        yield make_labelled(
             "muster_rebalances",
             "Group epoch bumps: changes of a group that need a new target assignment.",
-            counters["group_epoch_bumps"],
+            "cause",
+            snapshot.rebalance_causes,
         )
         yield make_counter(
             "muster_target_assignments",

@@ -47,6 +47,7 @@ class Snapshot:
     commands: Mapping[str, int]
     errors: Mapping[str, int]
     members_expired: Mapping[str, int]
+    rebalance_causes: Mapping[str, int]
     assignor_failures: Mapping[str, int]
     flush_seconds: HistogramFigures
     assignor_seconds: HistogramFigures
@@ -59,7 +60,6 @@ class Snapshot:
 
 
 _PLAIN_COUNTERS = (
-    "group_epoch_bumps",
     "targets_installed",
     "offsets_committed",
     "offsets_expired",
@@ -141,6 +141,7 @@ def compute_snapshot(
         commands=dict(stats.commands),
         errors=dict(stats.errors),
         members_expired=dict(stats.members_expired),
+        rebalance_causes=dict(stats.rebalance_causes),
         assignor_failures=dict(stats.assignor_failures_by_reason),
         flush_seconds=copy_histogram(stats.flush_seconds),
         assignor_seconds=copy_histogram(stats.assignor_seconds),

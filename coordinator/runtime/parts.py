@@ -39,6 +39,7 @@ from coordinator.runtime.members.timers import Timers
 from coordinator.runtime.offsets.offset_commands import OffsetCommands
 from coordinator.runtime.offsets.offset_deletion import OffsetDeletion
 from coordinator.runtime.offsets.offset_resets import OffsetResets
+from coordinator.runtime.rebalance_causes import RebalanceCauses
 from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.regex_schedule import Regexes
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
@@ -215,6 +216,11 @@ class Parts:
                 Deadlines(around.liveness, self.timers, around.clock),
                 changes,
                 self._refresh_groups,
+                RebalanceCauses(
+                    around.stats.rebalance_causes,
+                    self._scheduler.call_soon,
+                    around.clock.monotonic_ms,
+                ),
             ),
             self.turns,
             catalogue=self.catalogue,

@@ -19,6 +19,7 @@ from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,
     ComputeTarget,
+    NoteEpochCauses,
     Outcome,
     ResolveRegexes,
 )
@@ -36,7 +37,7 @@ from model.commands.consumer import ConsumerGroupHeartbeat, Deadline, ExpireMemb
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, UnreleasedInstanceId
 from model.ids import GroupId, InstanceId, LogPartition, MemberId, TopicName
-from model.log.records import Record
+from model.log.records import ConsumerGroupMetadataKey, Record
 from model.now import Now
 from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from model.responses.response import Response
@@ -78,6 +79,7 @@ class CoreDriver:
             outcome = handle(self.shard, command, now)
         except GroupError as error:
             return error
+        _check_causes(outcome)
         self._replay(outcome)
         for effect in outcome.effects:
             match effect:
@@ -424,3 +426,13 @@ def check_replay(core: CoreDriver, first: int, end: int, drops: int) -> None:
     """S14: a log compacted within that window comes to the same state."""
     replayed = replay_all(compact(core.log, first, end, drops), core.shard.image)
     assert describe_shards([replayed]) == describe_shards([core.shard])
+
+
+def _check_causes(outcome: Outcome) -> None:
+    """Each new epoch of a group says why."""
+    bumped = any(
+        isinstance(record.key, ConsumerGroupMetadataKey) and record.value is not None
+        for record in outcome.records
+    )
+    noted = any(isinstance(effect, NoteEpochCauses) for effect in outcome.effects)
+    assert noted or not bumped, f"an epoch without a cause: {outcome}"

@@ -32,7 +32,12 @@ from coordinator.core.consumer.static_members import compute_replacement, find_m
 from coordinator.core.consumer.told_tokens import begins_again, compute_tokens, get_held
 from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
 from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
-from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effects
+from coordinator.core.state.epoch_causes import note_change
+from coordinator.core.state.group_epochs import (
+    compute_epoch_bump,
+    compute_replaced_group,
+    compute_target_effects,
+)
 from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,
@@ -44,13 +49,12 @@ from coordinator.core.state.shard import Shard
 from coordinator.core.subscriptions.regex_changes import compute_names_after, compute_regex_change
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ReconcileMember
 from model.errors import UnknownMemberId
-from model.ids import GroupId, MemberId
+from model.ids import MemberId
 from model.log.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    GroupMetadataKey,
     MemberState,
     Record,
     TopicPartitions,
@@ -108,7 +112,7 @@ def change_member(
     names_changed = updated.subscribed_topic_names != old.subscribed_topic_names
     regex = compute_regex_change(shard, group, group_id, old, updated)
     local = compute_client_assignor_change(shard, group, member, command, returns)
-    records = list(_replaced_classic_group(shard, group_id)) if group is None else []
+    records = list(compute_replaced_group(shard, group_id)) if group is None else []
     if returns and group is not None and member is not None:
         records += compute_replacement(group, member, member_id)
     if not returns or updated != old:
@@ -119,6 +123,9 @@ def change_member(
         names = compute_names_after(group, (old,), (updated,))
         records += compute_epoch_bump(shard, group, group_id, names)
     effects = compute_target_effects(shard, group, group_id, is_bumped, now)
+    if is_bumped:
+        is_subscription = names_changed or regex.bumps
+        effects = (*effects, note_change(group_id, member_id, member, updated, is_subscription))
     if regex.resolves:
         effects = (*effects, ResolveRegexes(group_id))
     return Outcome(
@@ -127,16 +134,6 @@ def change_member(
         then=_reconcile_command(member, command, names_changed or regex.is_changed, returns),
         side=local.side,
     )
-
-
-def _replaced_classic_group(shard: Shard, group_id: GroupId) -> tuple[Record, ...]:
-    """The tombstone of the classic group, empty or with offsets only, that a join replaces.
-
-    As in Kafka's ``maybeDeleteEmptyClassicGroup``, a group without a record gets one as well.
-    """
-    if shard.classic_group(group_id) is not None or shard.has_simple_group(group_id):
-        return (Record(GroupMetadataKey(group_id), None),)
-    return ()
 
 
 def _reconcile_command(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.epoch_causes import compute_topic_cause
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.metadata_hash import compute_metadata_hash
-from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.outcome import NoteEpochCauses, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (
     compute_preferred_assignor,
     compute_preferred_of,
     is_assigned_otherwise,
 )
+from model.causes import Cause, CauseKind
 from model.commands.consumer import RefreshAssignor, RefreshTopics
 from model.responses.response import Done
 
@@ -21,8 +23,13 @@ def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
     group = shard.consumer_groups.get(command.group_id)
     if group is None or not needs_epoch_for_topics(shard, group):
         return Outcome(response=Done())
-    records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
-    effects = (compute_target_effect(shard, group, command.group_id),)
+    names = group.subscribed_topic_names()
+    records = compute_epoch_bump(shard, group, command.group_id, names)
+    cause = compute_topic_cause(group, shard.image, names)
+    effects = (
+        compute_target_effect(shard, group, command.group_id),
+        NoteEpochCauses(command.group_id, (cause,)),
+    )
     return Outcome(records=tuple(records), response=Done(), effects=effects)
 
 
@@ -37,7 +44,11 @@ def handle_refresh_assignor(shard: Shard, command: RefreshAssignor) -> Outcome:
     if now == before and not is_assigned_otherwise(now, command.assignor_configs_before, configs):
         return Outcome(response=Done())
     records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
-    effects = (compute_target_effect(shard, group, command.group_id),)
+    kind = CauseKind.CONFIGS_CHANGED if now == before else CauseKind.ASSIGNOR_CHANGED
+    effects = (
+        compute_target_effect(shard, group, command.group_id),
+        NoteEpochCauses(command.group_id, (Cause(kind),)),
+    )
     return Outcome(records=tuple(records), response=Done(), effects=effects)
 
 

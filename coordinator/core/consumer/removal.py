@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from coordinator.core.consumer.static_members import compute_tombstones
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.epoch_causes import note_departures
 from coordinator.core.state.group_epochs import (
     LAST_EPOCH,
     compute_epoch_bump,
@@ -18,11 +20,25 @@ from coordinator.core.subscriptions.regex_changes import (
     compute_names_after,
     compute_regex_tombstones,
 )
+from model.causes import CauseKind
+from model.ids import MemberId
 from model.log.records import Record
+from model.value import value
+
+
+@value
+class WhyRemoved:
+    """Why members are removed, and what some of their clients said."""
+
+    kind: CauseKind
+    reasons: Mapping[MemberId, str | None] = field(default_factory=dict)
 
 
 def compute_removal(
-    shard: Shard, group: ConsumerGroup, members: Sequence[Member]
+    shard: Shard,
+    group: ConsumerGroup,
+    members: Sequence[Member],
+    why: WhyRemoved,
 ) -> tuple[tuple[Record, ...], tuple[Effect, ...]]:
     """The tombstones of members, and one new group epoch (``consumerGroupFenceMembers``).
 
@@ -38,6 +54,8 @@ def compute_removal(
     names = compute_names_after(group, gone, ())
     if group.group_epoch < LAST_EPOCH:  # At the last epoch members can still go: then delete it.
         records += compute_epoch_bump(shard, group, group_id, names)
+    said = ((member, why.reasons.get(member.member_id)) for member in members)
+    noted = note_departures(group_id, why.kind, said, len(members))
     if group.member_count <= len(members):
-        return tuple(records), ()
-    return tuple(records), (compute_target_effect(shard, group, group_id),)
+        return tuple(records), (noted,)
+    return tuple(records), (compute_target_effect(shard, group, group_id), noted)

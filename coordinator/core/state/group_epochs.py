@@ -1,4 +1,4 @@
-"""Group epochs: the records of an epoch bump, and the request for its target."""
+"""Group epochs: the records of a new group and of an epoch bump, and the request for its target."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from model.log.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
+    GroupMetadataKey,
     Record,
 )
 from model.now import Now
@@ -91,3 +92,13 @@ def compute_interval_of_size_ms(members: int, partitions: int) -> int:
     if interval_ms < SHORTEST_INTERVAL_MS:
         return 0
     return min(interval_ms, LONGEST_INTERVAL_MS)
+
+
+def compute_replaced_group(shard: Shard, group_id: GroupId) -> tuple[Record, ...]:
+    """The tombstone of the classic group, empty or with offsets only, that a join replaces.
+
+    As in Kafka's ``maybeDeleteEmptyClassicGroup``, a group without a record gets one as well.
+    """
+    if shard.classic_group(group_id) is not None or shard.has_simple_group(group_id):
+        return (Record(GroupMetadataKey(group_id), None),)
+    return ()

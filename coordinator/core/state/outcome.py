@@ -10,6 +10,7 @@ from coordinator.core.state.classic_group import ClassicGroup, Phase
 from coordinator.core.state.conversion import Converted
 from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.core.state.steps import Steps, run_at_once
+from model.causes import Cause
 from model.commands.classic import ClassicDeadline
 from model.commands.consumer import ReconcileMember
 from model.configs.assignor_configs import AssignorConfigs
@@ -139,6 +140,15 @@ class NoteRebalance:
 
 
 @value
+class NoteEpochCauses:
+    """A consumer group gets a new epoch; of ``count`` causes the first are here."""
+
+    group_id: GroupId
+    causes: tuple[Cause, ...]
+    count: int = 1
+
+
+@value
 class EndClientAssignmentRequest:
     """End the request to a client-side assignor: installed, or failed and the server computes.
 
@@ -181,6 +191,7 @@ Effect: TypeAlias = (
     | RenewClassicSessions
     | CancelClassicDeadline
     | NoteRebalance
+    | NoteEpochCauses
     | EndClientAssignmentRequest
 )
 

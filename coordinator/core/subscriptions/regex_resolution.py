@@ -17,8 +17,9 @@ from coordinator.core.state.metadata_hash import (
     compute_metadata_hash,
     drop_gone_hashes,
 )
-from coordinator.core.state.outcome import Effect, Outcome
+from coordinator.core.state.outcome import Effect, NoteEpochCauses, Outcome
 from coordinator.core.state.shard import Shard
+from model.causes import Cause, CauseKind
 from model.ids import GroupId, TopicName
 from model.log.records import (
     ConsumerGroupRegularExpressionKey,
@@ -64,7 +65,10 @@ def handle_install_regexes(shard: Shard, command: InstallRegexes) -> Outcome:
     if not _needs_epoch(shard, group, resolved, names):
         return Outcome(records=tuple(records), response=Done())
     records += compute_epoch_bump(shard, group, command.group_id, names)
-    effects: tuple[Effect, ...] = (compute_target_effect(shard, group, command.group_id),)
+    effects: tuple[Effect, ...] = (
+        compute_target_effect(shard, group, command.group_id),
+        NoteEpochCauses(command.group_id, (_compute_cause(group, resolved),)),
+    )
     return Outcome(records=tuple(records), response=Done(), effects=effects)
 
 
@@ -75,6 +79,16 @@ def _record(command: InstallRegexes, regex: str, topics: frozenset[TopicName]) -
             tuple(sorted(topics)), command.version, command.timestamp_ms
         ),
     )
+
+
+def _compute_cause(group: ConsumerGroup, resolved: Mapping[str, frozenset[TopicName]]) -> Cause:
+    """The first expression that has other topics than before, and the first of those topics."""
+    for regex, topics in resolved.items():
+        before = group.resolved_regexes.get(regex, frozenset())
+        if topics != before:
+            name = min(topics ^ before)
+            return Cause(CauseKind.REGEX_RESOLVED, reason=regex, topic_name=name)
+    return Cause(CauseKind.REGEX_RESOLVED)
 
 
 def _orphan_tombstones(group: ConsumerGroup) -> list[Record]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
-from coordinator.core.state.outcome import Outcome
+from coordinator.core.state.outcome import NoteEpochCauses, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import InstallTarget, TargetProblem
+from model.causes import Cause, CauseKind
 from model.ids import GroupId
 from model.responses.response import Done
 from model.value import value
@@ -26,7 +27,10 @@ def handle_continue_moves(shard: Shard, command: ContinueMoves) -> Outcome:
     if group is None or not has_followed(group):
         return Outcome(response=Done())
     records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
-    effects = (compute_target_effect(shard, group, command.group_id),)
+    effects = (
+        compute_target_effect(shard, group, command.group_id),
+        NoteEpochCauses(command.group_id, (Cause(CauseKind.NEXT_MOVES),)),
+    )
     return Outcome(records=tuple(records), response=Done(), effects=effects)
 
 

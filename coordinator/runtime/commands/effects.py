@@ -12,12 +12,14 @@ from coordinator.core.state.outcome import (
     ComputeTarget,
     Effect,
     EndClientAssignmentRequest,
+    NoteEpochCauses,
     NoteRebalance,
     RefreshGroups,
     ResolveRegexes,
 )
 from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
 from coordinator.runtime.members.deadlines import Deadlines
+from coordinator.runtime.rebalance_causes import RebalanceCauses
 from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.regex_schedule import Regexes
 from model.ids import TopicName
@@ -34,6 +36,7 @@ class Effects:
     deadlines: Deadlines
     changed_configs: GroupSettingsChanges
     refresh_groups: Callable[[TopicName], None]
+    causes: RebalanceCauses
 
     def carry_out_all(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -53,5 +56,7 @@ class Effects:
                 self.targets.client_assignments.end(effect)
             case NoteRebalance(group_id, generation, reason):
                 log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
+            case NoteEpochCauses():
+                self.causes.note(effect)
             case _:
                 self.deadlines.carry_out(effect)

@@ -8,7 +8,6 @@ from coordinator.core.replay.offset_records import replay_no_offsets, replay_off
 from coordinator.core.replay.prepared_targets import replay_prepared_target
 from coordinator.core.replay.shard_side_records import replay_shard_side
 from coordinator.core.replay.token_records import end_command
-from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.commit.durability import Durability
@@ -19,7 +18,6 @@ from model.ids import GroupId, MemberId, ProducerId
 from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
     OffsetCommitKey,
     RecordKey,
     RecordValue,
@@ -65,15 +63,12 @@ class Replayer:
             replay_conversion(shard, group_id, records, outcome.converted)
             for member_id in outcome.converted.gone:
                 self._note_member(group_id, member_id, None)
-            self._stats.group_epoch_bumps += isinstance(outcome.converted.group, ConsumerGroup)
             records = records[outcome.converted.count :]
         for record in records:
             if outcome.converted is None:
                 replay(shard, record)
             if isinstance(record.key, ConsumerGroupMemberMetadataKey):
                 self._note_member(group_id, record.key.member_id, record.value)
-            elif record.value is not None and isinstance(record.key, ConsumerGroupMetadataKey):
-                self._stats.group_epoch_bumps += 1
         self.replay_side(shard, outcome)
         self._durability.note_group(group_id, generation)
 

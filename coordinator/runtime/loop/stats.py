@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass, field
 
 from coordinator.runtime.loop.refused_joins import RefusedJoins
+from model.causes import CauseKind
 
 
 class Histogram:
@@ -48,7 +50,10 @@ class Stats:
     )
     """Targets that an assignor failed to compute: it raised, returned an invalid assignment,
     exceeded the time limit, or does not exist."""
-    group_epoch_bumps: int = 0
+    rebalance_causes: Counter[str] = field(
+        default_factory=lambda: Counter({kind.value: 0 for kind in CauseKind})
+    )
+    """New group epochs of consumer groups, by their first cause."""
     targets_installed: int = 0
     members_expired: dict[str, int] = field(default_factory=dict)
     """Members removed by a deadline, by the name of the deadline."""

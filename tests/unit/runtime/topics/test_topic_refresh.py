@@ -21,16 +21,20 @@ def test_groups_of_a_topic_look_and_get_targets_in_slices(monkeypatch: pytest.Mo
     for group in GROUPS:
         server.join(group, "a", ["foo"])
     stats = server.runtime.stats
-    bumps, installed = stats.group_epoch_bumps, stats.targets_installed
+    bumps, installed = stats.rebalance_causes["partitions_added"], stats.targets_installed
     server.submit(GrowTopic(INTERNAL, TopicName("foo"), 4))
     most_bumps = most_installed = 0
     while stats.targets_installed - installed < len(GROUPS):
         assert server.scheduler.now_ms < 1_000
-        before = stats.group_epoch_bumps, stats.targets_installed
+        before = stats.rebalance_causes["partitions_added"], stats.targets_installed
         server.scheduler.step()
-        most_bumps = max(most_bumps, stats.group_epoch_bumps - before[0])
+        most_bumps = max(most_bumps, stats.rebalance_causes["partitions_added"] - before[0])
         most_installed = max(most_installed, stats.targets_installed - before[1])
-    assert stats.group_epoch_bumps - bumps == stats.targets_installed - installed == len(GROUPS)
+    assert (
+        stats.rebalance_causes["partitions_added"] - bumps
+        == stats.targets_installed - installed
+        == len(GROUPS)
+    )
     assert (most_bumps, most_installed) == (5, 3)
     for group in GROUPS:
         answer = server.beat(server.heartbeat(group, "a", 2))

@@ -1,0 +1,89 @@
+"""Causes of new group epochs, from what the core knows when it bumps one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.outcome import NoteEpochCauses
+from model.causes import Cause, CauseKind
+from model.ids import GroupId, MemberId, TopicName
+from model.log.records import ConsumerGroupMemberMetadataValue
+from model.topics import TopicImage
+
+CAUSES_MAX: Final = 5
+"""Members that leave with one request may be very many: so many of them are named."""
+REASON_MAX_CHARS: Final = 255
+"""Clients provide the reason."""
+
+
+def _compute_member_cause(
+    kind: CauseKind,
+    member_id: MemberId,
+    metadata: ConsumerGroupMemberMetadataValue | None,
+    reason: str | None = None,
+) -> Cause:
+    """The cause that a member is."""
+    if metadata is None:
+        return Cause(kind, member_id, reason=_cut(reason))
+    return Cause(
+        kind,
+        member_id,
+        metadata.client_id,
+        metadata.client_host,
+        metadata.instance_id,
+        _cut(reason),
+    )
+
+
+def note_change(
+    group_id: GroupId,
+    member_id: MemberId,
+    member: Member | None,
+    updated: ConsumerGroupMemberMetadataValue,
+    is_subscription: bool,
+) -> NoteEpochCauses:
+    """The cause that a member is who joins, or changes its subscription or its own assignors."""
+    if member is None:
+        kind = CauseKind.MEMBER_JOINED
+    else:
+        kind = CauseKind.SUBSCRIPTION_CHANGED if is_subscription else CauseKind.ASSIGNOR_CHANGED
+    return NoteEpochCauses(group_id, (_compute_member_cause(kind, member_id, updated),))
+
+
+def note_departures(
+    group_id: GroupId, kind: CauseKind, members: Iterable[tuple[Member, str | None]], count: int
+) -> NoteEpochCauses:
+    """The causes that members are who leave together, each with its reason."""
+    named = [
+        _compute_member_cause(kind, member.member_id, member.metadata, reason)
+        for (member, reason), _ in zip(members, range(CAUSES_MAX), strict=False)
+    ]
+    return NoteEpochCauses(group_id, tuple(named), count)
+
+
+def compute_topic_cause(
+    group: ConsumerGroup, image: TopicImage, names: Iterable[TopicName]
+) -> Cause:
+    """How the subscribed topics differ from those that the last target was computed for."""
+    there = {}
+    for name in sorted(names):
+        topic = image.by_name.get(name)
+        if topic is None:
+            continue
+        there[topic.topic_id] = name
+        known = group.numbers.partitions(topic.topic_id)
+        if not known:
+            return Cause(CauseKind.TOPIC_CREATED, topic_name=name)
+        if known < topic.partitions:
+            return Cause(CauseKind.PARTITIONS_ADDED, topic_name=name)
+    if any(topic_id not in there for topic_id in group.numbers.topics):
+        return Cause(CauseKind.TOPIC_DELETED)
+    return Cause(CauseKind.RACKS_CHANGED)
+
+
+def _cut(reason: str | None) -> str:
+    reason = reason or ""
+    return reason if len(reason) <= REASON_MAX_CHARS else f"{reason[:REASON_MAX_CHARS]}..."

@@ -1,0 +1,46 @@
+"""Why a group rebalances: the cause of a new group epoch."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from model.ids import InstanceId, MemberId, TopicName
+from model.value import value
+
+
+class CauseKind(Enum):
+    """What happened."""
+
+    MEMBER_JOINED = "member_joined"
+    MEMBER_LEFT = "member_left"
+    SESSION_EXPIRED = "session_expired"
+    REBALANCE_TIMEOUT = "rebalance_timeout"
+    SUBSCRIPTION_CHANGED = "subscription_changed"
+    REGEX_RESOLVED = "regex_resolved"
+    TOPIC_CREATED = "topic_created"
+    TOPIC_DELETED = "topic_deleted"
+    PARTITIONS_ADDED = "partitions_added"
+    RACKS_CHANGED = "racks_changed"
+    ASSIGNOR_CHANGED = "assignor_changed"
+    CONFIGS_CHANGED = "configs_changed"
+    """Those of the assignor: pins, weights and the like."""
+    NEXT_MOVES = "next_moves"
+    """The members have converged, and the move budget allows more partitions to move."""
+    MIGRATED = "migrated"
+
+
+@value
+class Cause:
+    """What happened, and whose doing it was; "" for what does not apply or is not known.
+
+    ``reason`` is what the client said (KIP-800), or the regular expression. ``topic_name`` is the
+    first of the topics concerned.
+    """
+
+    kind: CauseKind
+    member_id: MemberId = MemberId("")
+    client_id: str = ""
+    client_host: str = ""
+    instance_id: InstanceId | None = None
+    reason: str = ""
+    topic_name: TopicName = TopicName("")
