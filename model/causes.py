@@ -27,6 +27,8 @@ class CauseKind(Enum):
     NEXT_MOVES = "next_moves"
     """The members have converged, and the move budget allows more partitions to move."""
     MIGRATED = "migrated"
+    ADMINISTRATOR = "administrator"
+    """Somebody who is no member asked for it; the reason says who and what."""
 
 
 @value

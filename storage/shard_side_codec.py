@@ -14,9 +14,11 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
-from model.ids import GroupId, LogPartition, MemberId, ProducerId
+from model.group_resets import GroupReset, ResetTopic
+from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
     GroupPlaceKey,
+    GroupResetKey,
     ProducerGroupKey,
     ProducerGroupValue,
     ProducerStateKey,
@@ -33,6 +35,7 @@ CLIENT_ASSIGNORS_KIND = b"\x07"
 INSTALLED_METADATA_KIND = b"\x08"
 PRODUCER_GROUP_KIND = b"\x09"
 GROUP_PLACE_KIND = b"\x0e"
+GROUP_RESET_KIND = b"\x14"
 
 _PRODUCER = struct.Struct(">iq")
 _PARTITION = struct.Struct(">i")
@@ -46,6 +49,7 @@ SHARD_KINDS = (
     CLIENT_ASSIGNORS_KIND,
     INSTALLED_METADATA_KIND,
     GROUP_PLACE_KIND,
+    GROUP_RESET_KIND,
 )
 """Key prefixes of the kinds whose records belong to one log partition."""
 
@@ -67,6 +71,11 @@ def encode_place_prefix(partition: LogPartition) -> bytes:
     return GROUP_PLACE_KIND + _PARTITION.pack(partition)
 
 
+def encode_reset_prefix(partition: LogPartition) -> bytes:
+    """The key prefix of the resets of a log partition's groups."""
+    return GROUP_RESET_KIND + _PARTITION.pack(partition)
+
+
 def encode_shard_key(key: ShardSideKey) -> bytes:
     """Encode a key: the kind byte, then the name."""
     match key:
@@ -81,6 +90,8 @@ def encode_shard_key(key: ShardSideKey) -> bytes:
             return INSTALLED_METADATA_KIND + _encode_member(key)
         case GroupPlaceKey():
             return GROUP_PLACE_KIND + _PARTITION.pack(key.partition) + key.group_id.encode()
+        case GroupResetKey():
+            return GROUP_RESET_KIND + _PARTITION.pack(key.partition) + key.group_id.encode()
         case _:
             assert_never(key)
 
@@ -138,8 +149,28 @@ def compute_shard_message(value: ShardSideValue) -> Message:
                 since_ms=value.since_ms,
                 generation=value.generation,
             )
+        case GroupReset():
+            return _compute_reset(value)
         case _:
             assert_never(value)
+
+
+def _compute_reset(reset: GroupReset) -> side_pb2.GroupReset:
+    return side_pb2.GroupReset(
+        group_epoch=reset.group_epoch,
+        began_ms=reset.began_ms,
+        principal=reset.principal,
+        topics=[
+            side_pb2.ResetTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[row[0] for row in topic.rows],
+                offsets=[row[1] for row in topic.rows],
+            )
+            for topic in reset.topics
+        ],
+        set_at_ms=reset.set_at_ms,
+    )
 
 
 def _compute_assignor(assignor: ClientAssignor) -> side_pb2.ClientAssignor:
@@ -169,6 +200,9 @@ def decode_shard_key(kind: bytes, name: bytes) -> ShardSideKey:
     if kind == GROUP_PLACE_KIND and len(name) > _PARTITION.size:
         (partition,) = _PARTITION.unpack_from(name)
         return GroupPlaceKey(LogPartition(partition), GroupId(name[_PARTITION.size :].decode()))
+    if kind == GROUP_RESET_KIND and len(name) > _PARTITION.size:
+        (partition,) = _PARTITION.unpack_from(name)
+        return GroupResetKey(LogPartition(partition), GroupId(name[_PARTITION.size :].decode()))
     raise CodecError("unknown kind, or a name that is invalid for its kind")
 
 
@@ -203,8 +237,26 @@ def decode_shard_value(key: ShardSideKey, data: bytes) -> ShardSideValue:
             if found.place not in _PLACES:
                 raise CodecError(f"unknown place {found.place}")
             return GroupPlace(_PLACES[found.place], found.since_ms, found.generation)
+        case GroupResetKey():
+            return _decode_reset(side_pb2.GroupReset.FromString(data))
         case _:
             assert_never(key)
+
+
+def _decode_reset(message: side_pb2.GroupReset) -> GroupReset:
+    topics = []
+    for topic in message.topics:
+        if len(topic.partitions) != len(topic.offsets):
+            raise CodecError("a reset has not as many offsets as partitions")
+        rows = tuple((n, at, -1, "") for n, at in zip(topic.partitions, topic.offsets, strict=True))
+        topics.append(ResetTopic(TopicName(topic.name), TopicId(topic.topic_id), rows))
+    return GroupReset(
+        message.group_epoch,
+        message.began_ms,
+        message.principal,
+        tuple(topics),
+        message.set_at_ms,
+    )
 
 
 def _decode_assignor(message: side_pb2.ClientAssignor) -> ClientAssignor:

@@ -12,6 +12,7 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_resets import GroupReset
 from model.ids import GroupId, LogOffset, TopicId, TopicName
 from model.log.side_records import (
     AclSideKey,
@@ -21,6 +22,7 @@ from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     GroupPlaceKey,
+    GroupResetKey,
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -127,6 +129,7 @@ def encode_side_key(key: SideKey) -> bytes:
             | ClientAssignorsKey()
             | InstalledMetadataKey()
             | GroupPlaceKey()
+            | GroupResetKey()
         ):
             return encode_shard_key(key)
         case _:
@@ -171,6 +174,7 @@ def _compute_message(value: SideValue) -> Message:
             | ClientAssignorsValue()
             | InstalledMetadataValue()
             | GroupPlace()
+            | GroupReset()
         ):
             return compute_shard_message(value)
         case _:
@@ -236,6 +240,7 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             | ClientAssignorsKey()
             | InstalledMetadataKey()
             | GroupPlaceKey()
+            | GroupResetKey()
         ):
             return decode_shard_value(key, data)
         case _:

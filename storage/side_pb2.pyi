@@ -163,3 +163,29 @@ class GroupPlace(_message.Message):
     since_ms: int
     generation: int
     def __init__(self, place: _Optional[int] = ..., since_ms: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class GroupReset(_message.Message):
+    __slots__ = ("group_epoch", "began_ms", "principal", "topics", "set_at_ms")
+    GROUP_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_MS_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    SET_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    group_epoch: int
+    began_ms: int
+    principal: str
+    topics: _containers.RepeatedCompositeFieldContainer[ResetTopic]
+    set_at_ms: int
+    def __init__(self, group_epoch: _Optional[int] = ..., began_ms: _Optional[int] = ..., principal: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[ResetTopic, _Mapping]]] = ..., set_at_ms: _Optional[int] = ...) -> None: ...
+
+class ResetTopic(_message.Message):
+    __slots__ = ("name", "topic_id", "partitions", "offsets")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    topic_id: bytes
+    partitions: _containers.RepeatedScalarFieldContainer[int]
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...

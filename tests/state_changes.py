@@ -55,6 +55,7 @@ SOFT: Final = frozenset(
     {
         "coordinator.core.state.classic_group.UpgradeChecks",
         "coordinator.core.state.consumer_member.SubscribedTopicsCache",
+        "coordinator.core.state.reset_of_group.NumbersCache",
         "coordinator.core.state.open_transactions.Timeout",
     }
 )

@@ -13,6 +13,7 @@ from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.group_epochs import compute_target_effects
 from coordinator.core.state.outcome import ArmClassicDeadline, CancelClassicDeadline, Outcome
+from coordinator.core.state.reset_of_group import compute_withheld
 from coordinator.core.state.shard import Shard
 from model.commands.classic import (
     ClassicDeadline,
@@ -67,7 +68,7 @@ def handle_heartbeat_of_classic_member(
     effects = compute_target_effects(shard, group, group.group_id, False, now)
     if not command.by_server:
         effects = (_renew(group, member, classic), *effects)
-    if not has_to_rejoin(group, member):
+    if not has_to_rejoin(group, member, compute_withheld(shard, group)):
         response = ClassicHeartbeatResponse(classic.session_timeout_ms // _PARKS_IN_A_SESSION)
         return Outcome(response=response, effects=effects)
     effects = (*effects, _await_join(group, member))

@@ -14,8 +14,10 @@ from coordinator.core.client_assignors.computed_assignment import (
 )
 from coordinator.core.consumer.refresh import handle_refresh_assignor, handle_refresh_topics
 from coordinator.core.groups.group_places import handle_note_place
+from coordinator.core.offsets.live_reset import handle_finish_reset
 from coordinator.core.offsets.offset_commit import handle_delete_topic_offsets
 from coordinator.core.offsets.offset_expiry import handle_expire_offsets
+from coordinator.core.offsets.offset_reset import handle_describe_reset
 from coordinator.core.offsets.producers import handle_expire_producers
 from coordinator.core.offsets.transaction_end import handle_end_transaction
 from coordinator.core.offsets.transactions import (
@@ -80,7 +82,7 @@ from model.commands.places import (
     ReturnGroup,
 )
 from model.commands.quotas import AlterQuotas, DescribeQuotas
-from model.commands.resets import ResetOffsets
+from model.commands.resets import DescribeReset, FinishReset, ResetOffsets
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -200,6 +202,8 @@ _ROWS: Final = (
     _row(RefreshAssignor, Route.SHARD, Loading.GROUP, _at_any_time(handle_refresh_assignor)),
     _row(DeleteTopicOffsets, Route.SHARD, Loading.GROUP, _at_any_time(handle_delete_topic_offsets)),
     _row(ExpireOffsets, Route.SHARD, Loading.GROUP, _at_any_time(handle_expire_offsets)),
+    _row(FinishReset, Route.SHARD, Loading.GROUP, handle_finish_reset),
+    _row(DescribeReset, Route.SHARD, Loading.GROUP, _at_any_time(handle_describe_reset)),
     _row(NotePlace, Route.SHARD, Loading.GROUP, handle_note_place),
     _row(AdoptGroup, Route.SHARD, Loading.GROUP, handle_adopt_group),
     _row(ReturnGroup, Route.SHARD, Loading.GROUP, handle_return_group),

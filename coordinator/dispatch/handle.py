@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from coordinator.core.client_assignors.declaration import settle_client_assignor_state
 from coordinator.core.groups.group_deletion import check_not_being_deleted
+from coordinator.core.offsets.live_reset import settle_reset
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
@@ -34,6 +35,7 @@ from model.commands.places import (
     NotePlace,
     ReturnGroup,
 )
+from model.commands.resets import DescribeReset, FinishReset
 from model.ids import GroupId
 from model.now import Now
 
@@ -63,6 +65,8 @@ ShardCommand: TypeAlias = (
     | NotePlace
     | AdoptGroup
     | ReturnGroup
+    | FinishReset
+    | DescribeReset
 )
 """The commands that ``handle`` takes: those of one group that need only its shard."""
 
@@ -80,10 +84,12 @@ def handle(shard: Shard, command: ShardCommand, now: Now) -> Outcome:
     if outcome.slices is not None:
         return replace(outcome, slices=_settle(shard, command.group_id, outcome.slices))
     if outcome.records and not isinstance(command, OffsetCommit):
-        return settle_client_assignor_state(shard, command.group_id, outcome)
+        outcome = settle_client_assignor_state(shard, command.group_id, outcome)
+        return settle_reset(shard, command.group_id, outcome) if shard.resets else outcome
     return outcome
 
 
 def _settle(shard: Shard, group_id: GroupId, slices: Steps[Outcome]) -> Steps[Outcome]:
     outcome = yield from slices
-    return settle_client_assignor_state(shard, group_id, outcome)
+    outcome = settle_client_assignor_state(shard, group_id, outcome)
+    return settle_reset(shard, group_id, outcome) if shard.resets else outcome

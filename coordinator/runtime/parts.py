@@ -45,6 +45,7 @@ from coordinator.runtime.topics.regex_schedule import Regexes
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.commands.command import Command
+from model.commands.resets import FinishReset
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
 from muster.assignors.registry import Assignors
@@ -216,6 +217,7 @@ class Parts:
                 Deadlines(around.liveness, self.timers, around.clock),
                 changes,
                 self._refresh_groups,
+                self.finish_reset,
                 RebalanceCauses(
                     around.stats.rebalance_causes,
                     self._scheduler.call_soon,
@@ -340,6 +342,10 @@ class Parts:
         """Refresh the groups that subscribe to a changed topic."""
         self.regexes.topic_changed(name)
         self.refresh.refresh(self._groups_of(name))
+
+    def finish_reset(self, group_id: GroupId) -> None:
+        """Look whether the offsets of a reset can be set, after what is being applied."""
+        self._scheduler.call_soon(lambda: self._submit(FinishReset(group_id), ignore_answer))
 
     def _groups_of(self, name: TopicName) -> Iterable[GroupId]:
         for shard in self._around.shards:

@@ -172,11 +172,18 @@ class Runtime:
         catalogue = self.parts.catalogue
         return Shard(partition, self.settings, catalogue.image, catalogue.group_settings)
 
-    def _go_on(self, to_refresh: Collection[GroupId], without_target: Collection[GroupId]) -> None:
+    def _go_on(
+        self,
+        to_refresh: Collection[GroupId],
+        without_target: Collection[GroupId],
+        resets: Collection[GroupId],
+    ) -> None:
         """Resume the work that the last process left unfinished in a shard that is now loaded."""
         self.parts.refresh.refresh(to_refresh)
         for group_id in without_target:
             self.parts.targets.mark(group_id)
+        for group_id in resets:
+            self.parts.finish_reset(group_id)
 
     def _note_loaded(self) -> None:
         self._serving.note_loaded()

@@ -43,7 +43,7 @@ from model.commands.places import (
     ReturnGroup,
 )
 from model.commands.quotas import AlterQuotas, DescribeQuotas
-from model.commands.resets import ResetOffsets
+from model.commands.resets import DescribeReset, FinishReset, ResetOffsets
 from model.commands.topics import (
     CreateTopic,
     DeleteTopic,
@@ -91,6 +91,8 @@ GroupCommand: TypeAlias = (
     | ReturnGroup
     | CheckCommit
     | CheckTxnCommit
+    | FinishReset
+    | DescribeReset
 )
 """Commands of one group, handled by the shard of its log partition."""
 

@@ -26,3 +26,18 @@ class ResetOffsets:
     revision: str | None = None
     creates: bool = False
     validate_only: bool = False
+
+
+@value
+class FinishReset:
+    """Set the offsets of a reset that goes on, if no member owns any of its partitions now."""
+
+    group_id: GroupId
+
+
+@value
+class DescribeReset:
+    """Tell how far the last reset of a group with members is."""
+
+    caller: Caller
+    group_id: GroupId

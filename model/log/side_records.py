@@ -14,6 +14,7 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_resets import GroupReset
 from model.ids import (
     GroupId,
     LogOffset,
@@ -213,8 +214,21 @@ class GroupPlaceKey:
     group_id: GroupId
 
 
+@value
+class GroupResetKey:
+    """The last reset of the offsets of a group with members; its value is a ``GroupReset``."""
+
+    partition: LogPartition
+    group_id: GroupId
+
+
 ShardSideKey: TypeAlias = (
-    ProducerStateKey | ProducerGroupKey | ClientAssignorsKey | InstalledMetadataKey | GroupPlaceKey
+    ProducerStateKey
+    | ProducerGroupKey
+    | ClientAssignorsKey
+    | InstalledMetadataKey
+    | GroupPlaceKey
+    | GroupResetKey
 )
 """Keys of records that belong to one log partition; the others belong to the whole server."""
 
@@ -224,6 +238,7 @@ ShardSideValue: TypeAlias = (
     | ClientAssignorsValue
     | InstalledMetadataValue
     | GroupPlace
+    | GroupReset
 )
 """Values of these."""
 

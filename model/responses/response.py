@@ -24,7 +24,7 @@ from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, 
 from model.responses.ownership import CheckTokenResponse
 from model.responses.places import PlacesResponse
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
-from model.responses.resets import OffsetsReset
+from model.responses.resets import OffsetsReset, ResetProgress
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListTransactionsResponse, ProducerIdResponse
 from model.responses.users import (
@@ -59,6 +59,7 @@ Response: TypeAlias = (
     | ProducerIdResponse
     | OffsetDeleteResponse
     | OffsetsReset
+    | ResetProgress
     | GroupConfigsResponse
     | ListGroupConfigsResponse
     | ListTransactionsResponse

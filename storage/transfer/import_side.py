@@ -14,6 +14,7 @@ from model.log.side_records import (
     FakeSaltSecretKey,
     GroupConfigsSideKey,
     GroupPlaceKey,
+    GroupResetKey,
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -143,7 +144,8 @@ def move_side(
                 ClientAssignorsKey()
                 | InstalledMetadataKey()
                 | ProducerGroupKey()
-                | GroupPlaceKey() as of_group
+                | GroupPlaceKey()
+                | GroupResetKey() as of_group
             ):
                 partition = compute_log_partition(of_group.group_id, partitions)
                 moved.append((encode_side_key(replace(of_group, partition=partition)), value))

@@ -50,6 +50,7 @@ from model.commands.offsets import (
     TopicOffsets,
     TopicToFetch,
 )
+from model.commands.resets import DescribeReset
 from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic, SetTopicRacks
 from model.commands.transactions import ListTransactions, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode
@@ -60,6 +61,7 @@ from tests.scenarios import place_text, quota_text
 from tests.scenarios.acl_text import make_create, make_delete, make_list
 from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
+from tests.scenarios.reset_text import make_reset
 from tests.scenarios.server import ScenarioServer
 from tests.scenarios.user_text import make_alter, make_list_users, make_set_user
 from tests.support.imported_groups import make_imported
@@ -177,6 +179,8 @@ class Commands:
             "beat": self._beat,
             "commit": self._commit,
             "txn-commit": self._txn_commit,
+            "reset": lambda line: make_reset(line.words, line.options, parse_offsets(line.options)),
+            "reset-state": lambda line: DescribeReset(CALLER, GroupId(line.words[0])),
             "marker": self._marker,
             "fetch": self._fetch,
             "delete-group": lambda line: DeleteGroup(CALLER, GroupId(line.words[0])),

@@ -34,6 +34,7 @@ from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     GroupPlaceKey,
+    GroupResetKey,
     ProducerGroupKey,
     ProducerGroupValue,
     ProducerStateKey,
@@ -69,6 +70,7 @@ from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 from model.responses.places import PlacesResponse
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
+from model.responses.resets import OffsetsReset, ResetProgress
 from model.responses.response import Done
 from model.responses.topics import TopicResponse
 from model.responses.transactions import ListedTransaction, ListTransactionsResponse
@@ -85,6 +87,7 @@ from tests.scenarios.client_assignor_text import (
 from tests.scenarios.embedded_text import format_given, format_said
 from tests.scenarios.place_text import format_place, format_places
 from tests.scenarios.quota_text import format_quota_answer, format_quotas
+from tests.scenarios.reset_text import format_reset, format_reset_answer
 from tests.scenarios.user_text import format_credential, format_users
 from tests.support.virtual.scheduler import START_WALL_MS
 
@@ -231,7 +234,7 @@ def _format_others(answer: Answer) -> list[str]:
             ] or [f"{group_id}: nothing of its own"]
         case MigrationPlan():
             return _format_plan(answer)
-        case PlacesResponse() | ListGroupConfigsResponse():
+        case PlacesResponse() | ListGroupConfigsResponse() | OffsetsReset() | ResetProgress():
             return _format_listed(answer)
         case DescribeAclsResponse(acls):
             return [format_acl(acl) for acl in acls] or ["no ACLs"]
@@ -250,7 +253,11 @@ def _format_others(answer: Answer) -> list[str]:
             raise AssertionError(f"no words for {answer}")
 
 
-def _format_listed(answer: PlacesResponse | ListGroupConfigsResponse) -> list[str]:
+def _format_listed(
+    answer: PlacesResponse | ListGroupConfigsResponse | OffsetsReset | ResetProgress,
+) -> list[str]:
+    if isinstance(answer, OffsetsReset | ResetProgress):
+        return format_reset_answer(answer)
     if isinstance(answer, PlacesResponse):
         return format_places(answer)
     return [", ".join(answer.group_ids) or "no groups"]
@@ -497,8 +504,9 @@ def format_side(record: SideRecord) -> str:
             value = record.value
             quotas = dict(value.quotas) if isinstance(value, QuotaSideValue) else {}
             return format_quotas(entity, quotas)
-        case GroupPlaceKey():
-            return format_place(record)
+        case GroupPlaceKey() | GroupResetKey():
+            is_place = isinstance(record.key, GroupPlaceKey)
+            return format_place(record) if is_place else format_reset(record)
         case ScramCredentialKey() | FakeSaltSecretKey():
             return format_credential(record)
         case AclSideKey(acl):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from coordinator.runtime.api import Answer, Coordinator, Reply
 from model.commands.offsets import OffsetCommit
@@ -12,6 +13,10 @@ from model.ids import MemberId
 from model.responses.offsets import OffsetCommitResponse
 from model.responses.resets import OffsetsReset
 from upstream.offsets.offsets import Offsets
+
+_REFUSED: Final = (
+    "their offsets are in the cluster, which cannot set them while members go on. Stop them first."
+)
 
 
 def submit_reset(
@@ -27,7 +32,9 @@ def submit_reset(
         return
 
     def on_checked(answer: Answer) -> None:
-        if isinstance(answer, OffsetsReset) and not command.validate_only:
+        if isinstance(answer, OffsetsReset) and answer.is_live:
+            reply(ResetRefused(f"The group {command.group_id} has members: {_REFUSED}"))
+        elif isinstance(answer, OffsetsReset) and not command.validate_only:
             offsets.commit(_make_commit(command), lambda done: reply(_compute_answer(answer, done)))
         else:
             reply(answer)

@@ -167,9 +167,11 @@ def _carry_out(
     shown = client.reset_offsets(request)
     if not dry_run and not yes:
         rows = [row[1:] for row in _compute_rows(request.group_id, shown)]
-        ask(COLUMNS[1:], rows, f"These offsets of {request.group_id} will be set.")
+        ask(COLUMNS[1:], rows, _describe_effect(request.group_id, shown))
     if not dry_run:
         shown = client.reset_offsets(make_second_request(request, shown))
+        if shown.live:
+            client.wait_until_set(request.group_id, shown.group_epoch)
     if export:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerows(
@@ -180,6 +182,13 @@ def _carry_out(
     if not quiet:
         count = len(shown.partitions)
         print_note(f"would be set: {count}" if dry_run else f"set: {count}")
+
+
+def _describe_effect(group_id: str, shown: reset_pb2.ResetOffsetsResponse) -> str:
+    effect = f"These offsets of {group_id} will be set"
+    if shown.live:
+        return f"{effect}, once its members have given up these partitions; then they get them."
+    return f"{effect}."
 
 
 def make_second_request(

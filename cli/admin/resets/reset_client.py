@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import grpc
 
 from cli.admin_client import compute_command_error
 from cli.client_security import Security
+from cli.errors import CommandError, ExitCode
 from cli.secure_channel import open_channel, read_security
 from muster.v1 import reset_pb2, reset_pb2_grpc
+
+Response = TypeVar("Response")
+
+PAUSE_S: Final = 0.1
+"""Between two looks at a reset that goes on."""
 
 
 class ResetClient:
@@ -29,8 +37,31 @@ class ResetClient:
         self, request: reset_pb2.ResetOffsetsRequest
     ) -> reset_pb2.ResetOffsetsResponse:
         """Set offsets, or with ``validate_only`` compute them."""
+        return self._call(self._stub.ResetOffsets, request)
+
+    def wait_until_set(self, group_id: str, group_epoch: int) -> None:
+        """Wait until the reset with this group epoch is done. Raises ``CommandError`` if late."""
+        end_s = time.monotonic() + self._timeout_s
+        request = reset_pb2.GetResetRequest(group_id=group_id)
+        while True:
+            found = self._call(self._stub.GetReset, request)
+            if found.done or found.group_epoch != group_epoch:
+                return
+            if time.monotonic() > end_s:
+                owners = ", ".join(
+                    f"{each.member_id} ({each.client_id or '-'} on {each.client_host or '-'})"
+                    for each in found.waits_for
+                )
+                raise CommandError(
+                    f"the reset of {group_id} goes on: {owners or 'nobody'} has to give partitions "
+                    "up, or is removed at its rebalance timeout",
+                    ExitCode.UNREACHABLE,
+                )
+            time.sleep(PAUSE_S)
+
+    def _call(self, method: Callable[..., Response], request: Any) -> Response:
         try:
-            return self._stub.ResetOffsets(request, timeout=self._timeout_s)
+            return method(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
             raise compute_command_error(
                 error, self._server, self._timeout_s, self._security

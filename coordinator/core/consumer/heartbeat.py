@@ -25,9 +25,8 @@ from coordinator.core.consumer.leave_grace import find_reserved
 from coordinator.core.consumer.member_metadata import compute_updated_metadata
 from coordinator.core.consumer.reconcile import (
     AssignmentState,
-    compute_kept_state,
-    compute_next_assignment_state,
 )
+from coordinator.core.consumer.state_after import compute_state_after
 from coordinator.core.consumer.static_members import compute_replacement, find_member
 from coordinator.core.consumer.told_tokens import begins_again, compute_tokens, get_held
 from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
@@ -259,46 +258,6 @@ def handle_reconcile_member(shard: Shard, command: ReconcileMember, now: Now) ->
         response=response,
         effects=_timeout_effects(group, member, current, following),
     )
-
-
-def compute_state_after(
-    shard: Shard,
-    group: ConsumerGroup,
-    member: Member,
-    current: AssignmentState,
-    command: ReconcileMember,
-) -> AssignmentState:
-    """``compute_next_assignment_state`` with the group's arrays as input."""
-    subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
-    topic_index, owner = group.numbers.topic_index, group.owner
-    subscribes_to_all = len(subscribed) == len(group.numbers.topics)
-    if (
-        member.state is MemberState.STABLE
-        and member.assigned == member.target
-        and subscribes_to_all
-        and not command.has_subscription_changed
-    ):
-        return compute_kept_state(current, group.target_epoch)
-    owned = None
-    is_as_known = current.member_epoch == command.epoch_known
-    if command.owned is not None and is_as_known and tuple(member.assigned) == command.before:
-        owned = group.numbers.known_numbers(command.owned)
-    return compute_next_assignment_state(
-        current,
-        target=member.target or (),
-        target_epoch=group.target_epoch,
-        is_subscribed=(
-            _subscribes if subscribes_to_all else lambda number: topic_index(number) in subscribed
-        ),
-        is_free=lambda number: owner[number] < 0,
-        owned=owned,
-        has_subscription_changed=command.has_subscription_changed,
-    )
-
-
-def _subscribes(number: int) -> bool:
-    """Predicate for a member that subscribes to every topic of its group: always true."""
-    return True
 
 
 def assignment_state_of(group: ConsumerGroup, member: Member) -> AssignmentState:

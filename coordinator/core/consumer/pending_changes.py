@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.reset_of_group import compute_withheld
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, MemberId
 from model.log.records import MemberState
@@ -23,7 +26,7 @@ def has_pending_change(shard: Shard, group_id: GroupId, member_id: MemberId) -> 
     if group is None or member is None:
         return True
     if member.classic is not None:
-        return has_to_rejoin(group, member)
+        return has_to_rejoin(group, member, compute_withheld(shard, group))
     if group.waits_for_regex(member) and _would_lose(shard, group, member):
         return True
     match member.state:
@@ -52,8 +55,9 @@ def _would_move(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
         return True
     subscribed = group.subscribed_topic_indexes(member.metadata, shard.image)
     numbers, owner = group.numbers, group.owner
+    withheld = compute_withheld(shard, group)
     return any(
-        owner[number] < 0 and numbers.topic_index(number) in subscribed
+        owner[number] < 0 and number not in withheld and numbers.topic_index(number) in subscribed
         for number in member.target or ()
     )
 
@@ -74,7 +78,7 @@ def compute_members_in_transit(shard: Shard, group_id: GroupId) -> list[MemberId
     return [member.member_id for member in members if member is not None]
 
 
-def has_to_rejoin(group: ConsumerGroup, member: Member) -> bool:
+def has_to_rejoin(group: ConsumerGroup, member: Member, withheld: Set[int] = frozenset()) -> bool:
     """Whether a classic member must rejoin to reconcile (row T8, tests/scenarios/README.md).
 
     A member that waits for partitions rejoins once all of them are free: an eager client stops
@@ -87,6 +91,9 @@ def has_to_rejoin(group: ConsumerGroup, member: Member) -> bool:
             return True
         case MemberState.UNRELEASED_PARTITIONS:
             held, owner = set(member.assigned), group.owner
-            return all(number in held or owner[number] < 0 for number in member.target or ())
+            return all(
+                number in held or (owner[number] < 0 and number not in withheld)
+                for number in member.target or ()
+            )
         case _:
             return False

@@ -7,7 +7,7 @@ owned (``owned``) acknowledge the revocation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import assert_never
 
 from model.errors import FencedMemberEpoch
@@ -35,12 +35,14 @@ def compute_next_assignment_state(
     is_free: Callable[[int], bool],
     owned: Collection[int] | None,
     has_subscription_changed: bool,
+    withheld: Set[int] = frozenset(),
 ) -> AssignmentState:
     """The next assignment state of a member; the same object if nothing changes.
 
     ``target``: the member's target assignment. ``is_subscribed``: whether the member (still)
     subscribes to the topic of a partition. ``is_free``: whether the partition has no owner.
     ``owned``: the partitions that the client reports as owned, ``None`` if it does not report them.
+    ``withheld``: partitions that nobody gets for now, whatever the target.
     Raises ``FencedMemberEpoch`` for a member in a state that this version does not know, unless
     it owns nothing.
     """
@@ -69,7 +71,9 @@ def compute_next_assignment_state(
             epoch = target_epoch
         case _:
             assert_never(current.state)
-    return _move_towards(current, epoch, target, target_epoch, is_subscribed, is_free, owned=owned)
+    return _move_towards(
+        current, epoch, target, target_epoch, is_subscribed, is_free, owned=owned, withheld=withheld
+    )
 
 
 def compute_kept_state(current: AssignmentState, target_epoch: int) -> AssignmentState:
@@ -124,10 +128,11 @@ def _move_towards(
     is_free: Callable[[int], bool],
     *,
     owned: Collection[int] | None,
+    withheld: Set[int],
 ) -> AssignmentState:
     wanted = {number for number in target if is_subscribed(number)}
-    kept = {n: e for n, e in current.assigned.items() if n in wanted}
-    revoked = {n: e for n, e in current.assigned.items() if n not in wanted}
+    kept = {n: e for n, e in current.assigned.items() if n in wanted and n not in withheld}
+    revoked = {n: e for n, e in current.assigned.items() if n not in kept}
     if revoked and _owns_any(owned, revoked):
         return AssignmentState(
             epoch, current.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked
@@ -138,7 +143,9 @@ def _move_towards(
     for number in wanted:
         if number in kept:
             continue
-        if is_free(number) or number in current.pending_revocation:
+        if number in withheld:
+            unreleased = True
+        elif is_free(number) or number in current.pending_revocation:
             kept[number] = target_epoch
         else:
             unreleased = True

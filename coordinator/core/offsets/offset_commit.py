@@ -33,7 +33,7 @@ from model.errors import (
 )
 from model.ids import MemberId
 from model.log.commit_records import OffsetColumns, OffsetCommits, OffsetRow
-from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.log.records import OffsetCommitKey, OffsetCommitValue, Record, TopicPartitions
 from model.now import Now
 from model.responses.offsets import OffsetCommitResponse, PartitionResult, TopicResult
 from model.responses.response import Done
@@ -169,7 +169,7 @@ def check_commit(shard: Shard, command: OffsetCommit) -> CheckPartition | None:
             "protocol"
         )
     if epoch == member.member_epoch:
-        return None
+        return compute_reset_check(shard, group, member) if shard.resets else None
     if epoch > member.member_epoch:
         raise compute_stale(
             member,
@@ -261,6 +261,31 @@ def compute_assignment_epoch_check(
                 member,
                 f"Received member epoch {epoch} is older than assignment epoch {assigned_at} "
                 f"for partition {topic.name}-{partition}.",
+            )
+
+    return check
+
+
+def compute_reset_check(
+    shard: Shard, group: ConsumerGroup, member: Member
+) -> CheckPartition | None:
+    """The check of the member's own epoch: partitions of a reset are committed by their owner.
+
+    All reach the epoch of the reset, and who owned a partition before it may still have a commit on
+    the way. ``None`` if the group's offsets were not reset.
+    """
+    reset = shard.resets.get(group.group_id)
+    if reset is None:
+        return None
+    foreign = reset.find_numbers(group) - {*member.assigned, *member.pending_revocation}
+
+    def check(topic: Topic, partition: int) -> None:
+        numbers = group.numbers.known_numbers((TopicPartitions(topic.topic_id, (partition,)),))
+        if not foreign.isdisjoint(numbers):
+            raise compute_stale(
+                member,
+                f"The offset of partition {topic.name}-{partition} was reset, and the partition is "
+                "not assigned to the member.",
             )
 
     return check

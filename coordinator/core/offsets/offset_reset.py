@@ -1,7 +1,7 @@
 """Offsets set from outside of a group: validation, and the records.
 
-The runtime passes in the offsets that are in the store. Members of a group with members hold
-offsets of their own, so such a group is refused.
+The runtime passes in the offsets that are in the store. Members hold offsets of their own: a
+consumer group makes them look again (``live_reset``), a classic group with members is refused.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from itertools import islice
 from typing import Final
 
 from coordinator.core.groups.group_deletion import check_is_there, check_not_being_deleted
+from coordinator.core.offsets.live_reset import begin_reset, find_owners
 from coordinator.core.offsets.offset_commit import check_commit_size
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.commands.resets import ResetOffsets
+from model.commands.resets import DescribeReset, ResetOffsets
 from model.errors import (
     InvalidGroupId,
     InvalidRequest,
@@ -24,10 +27,10 @@ from model.errors import (
     ResetRefused,
     UnknownTopicOrPartition,
 )
-from model.ids import GroupId
+from model.ids import GroupId, MemberId
 from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
 from model.now import Now
-from model.responses.resets import OffsetsReset
+from model.responses.resets import OffsetsReset, ResetProgress
 
 NAMED_MAX: Final = 5
 """The most members that a refusal names."""
@@ -47,7 +50,7 @@ def compute_revision(shard: Shard, group_id: GroupId) -> str:
 def handle_reset_offsets(
     shard: Shard, command: ResetOffsets, found: Mapping[OffsetPlace, int], now: Now
 ) -> Outcome:
-    """Write the offsets of an empty group. ``found`` are the committed ones of these partitions."""
+    """Write the offsets, or begin to. ``found`` are the committed ones of these partitions."""
     group_id = command.group_id
     check_reset(shard, command)
     revision = compute_revision(shard, group_id)
@@ -55,6 +58,11 @@ def handle_reset_offsets(
         raise ResetRefused(
             f"The group {group_id} has changed since the preview: look at a new preview."
         )
+    consumers = shard.consumer_groups.get(group_id)
+    if consumers is not None and consumers.member_count:
+        _check_protocols(consumers)
+        # Members commit all the time: only rebalances make the preview out of date.
+        return begin_reset(shard, consumers, command, now, revision)
     _check_empty(shard, group_id)
     if command.before is not None and command.before != found:
         raise ResetRefused(
@@ -87,21 +95,42 @@ def check_reset(shard: Shard, command: ResetOffsets) -> None:
 
 
 def _check_empty(shard: Shard, group_id: GroupId) -> None:
-    """Raise ``NonEmptyGroup``, which says who is in the way, for a group with members."""
-    consumers = shard.consumer_groups.get(group_id)
-    if consumers is not None and consumers.member_count:
-        members = (
-            (
-                member.member_id,
-                "" if member.metadata is None else member.metadata.client_id,
-                "" if member.metadata is None else member.metadata.client_host,
-            )
-            for member in consumers.members()
-        )
-        raise compute_live(group_id, members, consumers.member_count)
+    """Raise ``NonEmptyGroup``, which says who is in the way, for a classic group with members."""
     classic = shard.classic_group(group_id)
     if classic is not None and classic.state is not ClassicGroupState.EMPTY:
         raise compute_live(group_id, _name_members(classic), len(classic.members))
+
+
+def _check_protocols(group: ConsumerGroup) -> None:
+    """Raise ``NonEmptyGroup`` for a group with classic members.
+
+    An eager client gives up everything for each partition, and an old one might not look where to
+    begin.
+    """
+    if group.classic_member_count:
+        members = (describe_member(each) for each in group.members() if each.classic is not None)
+        raise compute_live(group.group_id, members, group.classic_member_count)
+
+
+def describe_member(member: Member) -> tuple[MemberId, str, str]:
+    """Id, client id and host."""
+    said = member.metadata
+    if said is None:
+        return member.member_id, "", ""
+    return member.member_id, said.client_id, said.client_host
+
+
+def handle_describe_reset(shard: Shard, command: DescribeReset) -> Outcome:
+    """How far the last reset of a group with members is, and whom it waits for."""
+    check_is_there(shard, command.group_id)
+    reset = shard.resets.get(command.group_id)
+    group = shard.consumer_groups.get(command.group_id)
+    if reset is None:
+        return Outcome(response=ResetProgress())
+    owners = () if group is None or reset.is_set else find_owners(group, reset)
+    by_id = {member.member_id: member for member in owners}
+    named = tuple(describe_member(member) for member in islice(by_id.values(), NAMED_MAX))
+    return Outcome(response=ResetProgress(reset.value.group_epoch, reset.is_set, named))
 
 
 def _name_members(group: ClassicGroup) -> Iterable[tuple[str, str, str]]:
@@ -121,8 +150,9 @@ def compute_live(
     ]
     more = f" and {count - len(named)} more" if count > len(named) else ""
     return NonEmptyGroup(
-        f"The group {group_id} has {count} members, which hold offsets of their own: "
-        f"{', '.join(named) or 'they are joining'}{more}. Stop them first."
+        f"The group {group_id} has {count} classic members, which hold offsets of their own: "
+        f"{', '.join(named) or 'they are joining'}{more}. Stop them first, "
+        "or move the group to the consumer protocol (muster migrate plan)."
     )
 
 

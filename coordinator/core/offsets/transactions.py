@@ -19,6 +19,7 @@ from coordinator.core.offsets.offset_commit import (
     check_foreign_member,
     compute_assignment_epoch_check,
     compute_partition_error,
+    compute_reset_check,
     compute_unknown_topic_result,
     find_topic,
     has_partition,
@@ -182,18 +183,22 @@ def check_transactional_commit(shard: Shard, command: TxnOffsetCommit) -> CheckP
         raise UnknownMemberId(
             f"Member {command.member_id} is not a member of group {command.group_id}."
         )
-    if epoch == member.member_epoch:
-        return None
     if epoch > member.member_epoch:
         raise IllegalGeneration(
             f"Received member epoch {epoch} is newer than current member epoch "
             f"{member.member_epoch}."
         )
-    check = compute_assignment_epoch_check(group, member, epoch)
+    if epoch == member.member_epoch:
+        check = compute_reset_check(shard, group, member) if shard.resets else None
+    else:
+        check = compute_assignment_epoch_check(group, member, epoch)
+    if check is None:
+        return None
+    checked = check
 
     def check_partition(topic: Topic, partition: int) -> None:
         try:
-            check(topic, partition)
+            checked(topic, partition)
         except StaleMemberEpoch as stale:
             # Transactional producers do not know STALE_MEMBER_EPOCH.
             raise IllegalGeneration(stale.message) from None

@@ -5,9 +5,16 @@ from __future__ import annotations
 from coordinator.core.replay.client_assignor_records import replay_client_assignors
 from coordinator.core.replay.offset_records import replay_producer_state
 from coordinator.core.replay.place_records import replay_group_place
+from coordinator.core.replay.reset_records import replay_group_reset
 from coordinator.core.state.shard import Shard
 from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
-from model.log.side_records import GroupPlaceKey, ProducerGroupKey, ProducerStateKey, SideRecord
+from model.log.side_records import (
+    GroupPlaceKey,
+    GroupResetKey,
+    ProducerGroupKey,
+    ProducerStateKey,
+    SideRecord,
+)
 
 
 def replay_shard_side(shard: Shard, record: SideRecord) -> None:
@@ -22,5 +29,7 @@ def replay_shard_side(shard: Shard, record: SideRecord) -> None:
             replay_producer_state(shard, record)
         case GroupPlaceKey():
             replay_group_place(shard, record)
+        case GroupResetKey():
+            replay_group_reset(shard, record)
         case _:
             raise AssertionError(f"not a side record of a log partition: {record}")

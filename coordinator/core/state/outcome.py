@@ -72,6 +72,13 @@ class CancelRebalanceTimeout:
 
 
 @value
+class FinishResetSoon:
+    """Send ``FinishReset`` after this outcome is applied."""
+
+    group_id: GroupId
+
+
+@value
 class RefreshGroups:
     """Topics changed: send ``RefreshTopics`` to every group that subscribes to the name."""
 
@@ -184,6 +191,7 @@ Effect: TypeAlias = (
     | ArmRebalanceTimeout
     | ArmLeaveGrace
     | CancelRebalanceTimeout
+    | FinishResetSoon
     | RefreshGroups
     | ApplyGroupSettings
     | ArmClassicDeadline

@@ -11,6 +11,7 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.foreign_groups import ForeignGroup
 from coordinator.core.state.metadata_hash import TopicHashes
 from coordinator.core.state.open_transactions import OpenTransactions
+from coordinator.core.state.reset_of_group import ResetOfGroup
 from coordinator.core.state.tokens import Tokens
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
@@ -43,6 +44,8 @@ class GroupState:
     """Where groups are that are not in the cluster, for a Muster in front of one."""
     tokens: Tokens = field(default_factory=Tokens, compare=False)
     """The fencing tokens to come; a load starts them anew, above all others."""
+    resets: dict[GroupId, ResetOfGroup] = field(default_factory=dict)
+    """The last reset of the offsets of each group that had members then."""
 
 
 @dataclass(slots=True)
@@ -71,6 +74,8 @@ class Shard:
     one attribute access.
     """
 
+    # More than 15 attributes: one for each part of the state that handlers read.
+
     partition: LogPartition
     settings: CoordinatorSettings
     image: TopicImage
@@ -93,6 +98,7 @@ class Shard:
     )
     groups_by_topic: Mapping[TopicName, Set[GroupId]] = field(init=False, repr=False, compare=False)
     places: Mapping[GroupId, GroupPlace] = field(init=False, repr=False, compare=False)
+    resets: Mapping[GroupId, ResetOfGroup] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         state = self.state
@@ -105,6 +111,7 @@ class Shard:
         self.producer_groups = state.producer_groups
         self.groups_by_topic = state.groups_by_topic
         self.places = state.places
+        self.resets = state.resets
 
     @property
     def next_token(self) -> int:

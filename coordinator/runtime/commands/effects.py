@@ -12,6 +12,7 @@ from coordinator.core.state.outcome import (
     ComputeTarget,
     Effect,
     EndClientAssignmentRequest,
+    FinishResetSoon,
     NoteEpochCauses,
     NoteRebalance,
     RefreshGroups,
@@ -22,20 +23,25 @@ from coordinator.runtime.members.deadlines import Deadlines
 from coordinator.runtime.rebalance_causes import RebalanceCauses
 from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.regex_schedule import Regexes
-from model.ids import TopicName
+from model.ids import GroupId, TopicName
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Carries out effects. ``refresh_groups`` takes the name of a topic that has changed."""
+    """Carries out effects.
+
+    ``refresh_groups`` takes the name of a topic that has changed. ``finish_reset`` may act only
+    after the outcome is applied, or its records would be written first.
+    """
 
     targets: Targets
     regexes: Regexes
     deadlines: Deadlines
     changed_configs: GroupSettingsChanges
     refresh_groups: Callable[[TopicName], None]
+    finish_reset: Callable[[GroupId], None]
     causes: RebalanceCauses
 
     def carry_out_all(self, effects: Iterable[Effect]) -> None:
@@ -50,6 +56,8 @@ class Effects:
                 self.regexes.request(group_id)
             case RefreshGroups(name):
                 self.refresh_groups(TopicName(name))
+            case FinishResetSoon(group_id):
+                self.finish_reset(group_id)
             case ApplyGroupSettings():
                 self.changed_configs.apply(effect)
             case EndClientAssignmentRequest():

@@ -60,7 +60,7 @@ class Loading:
         *,
         make_shard: Callable[[LogPartition], Shard],
         arm_timers: Callable[[], None],
-        on_loaded: Callable[[Collection[GroupId], Collection[GroupId]], None],
+        on_loaded: Callable[[Collection[GroupId], Collection[GroupId], Collection[GroupId]], None],
         on_finished: Callable[[], None],
     ) -> None:
         self._slices = slices
@@ -163,7 +163,8 @@ class Loading:
         del self._left[shard.partition]
         to_refresh = [group.group_id for group in groups if needs_epoch_for_topics(shard, group)]
         without_target = {group.group_id for group in groups if lacks_target(group)}
-        self._on_loaded(to_refresh, without_target.difference(to_refresh))
+        resets = [group_id for group_id, reset in shard.resets.items() if not reset.is_set]
+        self._on_loaded(to_refresh, without_target.difference(to_refresh), resets)
 
     def _begin_sessions(self, shard: Shard) -> Iterator[int]:
         """Start the members' session timeouts, and rebalance timeouts for pending revocations.

@@ -31,6 +31,7 @@ from storage.shard_side_codec import (
     encode_client_assignor_prefixes,
     encode_place_prefix,
     encode_producer_prefixes,
+    encode_reset_prefix,
 )
 from storage.side_codec import decode_side
 from storage.transfer.imported import read_imported
@@ -135,7 +136,8 @@ class ShardLoader:
         self.records += yield from load_open_transactions(store, shard)
         prefixes = encode_client_assignor_prefixes(shard.partition)
         yield from load_side_records(store, shard, prefixes)
-        yield from load_side_records(store, shard, (encode_place_prefix(shard.partition),))
+        own = encode_place_prefix(shard.partition), encode_reset_prefix(shard.partition)
+        yield from load_side_records(store, shard, own)
 
 
 def load_places(store: LogStore, shards: Sequence[Shard]) -> None:

@@ -12,6 +12,7 @@ from model.commands.offsets import TopicOffsets
 from model.errors import ErrorCode, ResetRefused
 from model.ids import TopicName
 from model.log.commit_records import make_offset_columns
+from model.responses.resets import OffsetsReset
 from muster.v1 import reset_pb2
 
 Place: TypeAlias = tuple[TopicName, int]
@@ -139,8 +140,16 @@ def _name(place: Place) -> str:
     return f"{place[0]}-{place[1]}"
 
 
-def compute_preview(revision: str, before: Offsets, places: Iterable[Place]) -> str:
+LIVE: Final = "live"
+"""What is in place of the offsets of a group with members, which commit all the time."""
+
+
+def compute_preview(
+    revision: str, before: Offsets, places: Iterable[Place], *, is_live: bool
+) -> str:
     """Names what a preview has shown: the group, the partitions, and their offsets."""
+    if is_live:
+        return f"{revision}.{LIVE}"
     seen = hashlib.sha256()
     for name, partition in sorted(places):
         seen.update(f"{name}\0{partition}\0{before.get((name, partition), -1)}\n".encode())
@@ -156,7 +165,9 @@ def compute_topic_offsets(plan: Sequence[PlannedOffset]) -> tuple[TopicOffsets, 
     return tuple(TopicOffsets(name, None, make_offset_columns(row)) for name, row in rows.items())
 
 
-def encode_plan(plan: Iterable[PlannedOffset], preview: str) -> reset_pb2.ResetOffsetsResponse:
+def encode_plan(
+    plan: Iterable[PlannedOffset], preview: str, done: OffsetsReset
+) -> reset_pb2.ResetOffsetsResponse:
     """Encode what was set, or would be."""
     return reset_pb2.ResetOffsetsResponse(
         partitions=[
@@ -172,4 +183,6 @@ def encode_plan(plan: Iterable[PlannedOffset], preview: str) -> reset_pb2.ResetO
             for each in plan
         ],
         preview=preview,
+        live=done.is_live,
+        group_epoch=done.group_epoch,
     )

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import grpc.aio
 
 from coordinator.service.admin.reset_plan import (
+    LIVE,
     Known,
     Offsets,
     Place,
@@ -26,11 +27,11 @@ from coordinator.service.wire.error_statuses import InvalidField
 from model.acls import Operation
 from model.caller import Caller
 from model.commands.offsets import COMMIT_PARTITIONS_MAX, OffsetFetch
-from model.commands.resets import ResetOffsets
+from model.commands.resets import DescribeReset, ResetOffsets
 from model.errors import ResetRefused, UnknownTopicOrPartition
 from model.ids import GroupId, TopicName
 from model.responses.offsets import OffsetFetchResponse
-from model.responses.resets import OffsetsReset
+from model.responses.resets import OffsetsReset, ResetProgress
 from muster.v1 import reset_pb2, reset_pb2_grpc, types_pb2
 
 LATEST: Final = -1
@@ -69,6 +70,26 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
                 caller.principal, request, reset_pb2.ResetOffsetsResponse, carry_out
             )
 
+    async def GetReset(  # noqa: N802
+        self,
+        request: reset_pb2.GetResetRequest,
+        context: grpc.aio.ServicerContext[reset_pb2.GetResetRequest, reset_pb2.GetResetResponse],
+    ) -> reset_pb2.GetResetResponse:
+        async with Guard(context, group_id=request.group_id):
+            group_id = decode_offset_group_id(request.group_id, self._services.limits)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.DESCRIBE, group_id)
+            found = await self._coordinator.call(DescribeReset(caller, group_id))
+            assert isinstance(found, ResetProgress)
+            return reset_pb2.GetResetResponse(
+                group_epoch=found.group_epoch,
+                done=found.is_set,
+                waits_for=[
+                    reset_pb2.ResetOwner(member_id=member, client_id=client, client_host=host)
+                    for member, client, host in found.waits_for
+                ],
+            )
+
     async def _reset(
         self, caller: Caller, group_id: GroupId, request: reset_pb2.ResetOffsetsRequest
     ) -> reset_pb2.ResetOffsetsResponse:
@@ -86,8 +107,9 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         if request.WhichOneof("to") == "timestamp_ms":
             wanted = await self._find_offsets(places, request.timestamp_ms)
         plan = compute_plan(request, places, Known(before, starts, ends, wanted))
-        revision = await self._submit(caller, group_id, request, plan, before)
-        return encode_plan(plan, compute_preview(revision, before, places))
+        done = await self._submit(caller, group_id, request, plan, before)
+        preview = compute_preview(done.revision, before, places, is_live=done.is_live)
+        return encode_plan(plan, preview, done)
 
     async def _submit(
         self,
@@ -96,12 +118,14 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         request: reset_pb2.ResetOffsetsRequest,
         plan: Sequence[PlannedOffset],
         before: Offsets,
-    ) -> str:
-        """Set the offsets, or check that they can be; returns the group's revision."""
+    ) -> OffsetsReset:
+        """Set the offsets, begin to, or check that they can be."""
         revision = None
         if request.preview:
-            revision = request.preview.rpartition(".")[0]
-            if compute_preview(revision, before, [each.place for each in plan]) != request.preview:
+            revision, _, seen = request.preview.rpartition(".")
+            places = [each.place for each in plan]
+            now = compute_preview(revision, before, places, is_live=seen == LIVE)
+            if now != request.preview:
                 raise ResetRefused(
                     f"The offsets of group {group_id} have changed since the preview: look at a "
                     "new preview."
@@ -117,7 +141,7 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         )
         response = await self._coordinator.call(command)
         assert isinstance(response, OffsetsReset)
-        return response.revision
+        return response
 
     # ---------------------------------------------------------------------------- partitions
 

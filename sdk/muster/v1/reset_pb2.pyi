@@ -56,12 +56,42 @@ class ResetOffsetsRequest(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., position: _Optional[_Union[ResetPosition, str]] = ..., timestamp_ms: _Optional[int] = ..., shift_by: _Optional[int] = ..., offset: _Optional[int] = ..., plan: _Optional[_Union[ResetPlan, _Mapping]] = ..., other_group_id: _Optional[str] = ..., clamp: _Optional[bool] = ..., create_group: _Optional[bool] = ..., preview: _Optional[str] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ResetOffsetsResponse(_message.Message):
-    __slots__ = ("partitions", "preview")
+    __slots__ = ("partitions", "preview", "live", "group_epoch")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     PREVIEW_FIELD_NUMBER: _ClassVar[int]
+    LIVE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_EPOCH_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedCompositeFieldContainer[ResetPartition]
     preview: str
-    def __init__(self, partitions: _Optional[_Iterable[_Union[ResetPartition, _Mapping]]] = ..., preview: _Optional[str] = ...) -> None: ...
+    live: bool
+    group_epoch: int
+    def __init__(self, partitions: _Optional[_Iterable[_Union[ResetPartition, _Mapping]]] = ..., preview: _Optional[str] = ..., live: _Optional[bool] = ..., group_epoch: _Optional[int] = ...) -> None: ...
+
+class GetResetRequest(_message.Message):
+    __slots__ = ("group_id",)
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    def __init__(self, group_id: _Optional[str] = ...) -> None: ...
+
+class GetResetResponse(_message.Message):
+    __slots__ = ("group_epoch", "done", "waits_for")
+    GROUP_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    group_epoch: int
+    done: bool
+    waits_for: _containers.RepeatedCompositeFieldContainer[ResetOwner]
+    def __init__(self, group_epoch: _Optional[int] = ..., done: _Optional[bool] = ..., waits_for: _Optional[_Iterable[_Union[ResetOwner, _Mapping]]] = ...) -> None: ...
+
+class ResetOwner(_message.Message):
+    __slots__ = ("member_id", "client_id", "client_host")
+    MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_HOST_FIELD_NUMBER: _ClassVar[int]
+    member_id: str
+    client_id: str
+    client_host: str
+    def __init__(self, member_id: _Optional[str] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ...) -> None: ...
 
 class ResetPartition(_message.Message):
     __slots__ = ("topic_name", "partition", "offset_before", "offset_after", "start_offset", "end_offset", "clamped")

@@ -40,6 +40,11 @@ class ResetServiceStub:
                 request_serializer=muster_dot_v1_dot_reset__pb2.ResetOffsetsRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_reset__pb2.ResetOffsetsResponse.FromString,
                 _registered_method=True)
+        self.GetReset = channel.unary_unary(
+                '/muster.v1.ResetService/GetReset',
+                request_serializer=muster_dot_v1_dot_reset__pb2.GetResetRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_reset__pb2.GetResetResponse.FromString,
+                _registered_method=True)
 
 
 class ResetServiceServicer:
@@ -50,7 +55,17 @@ class ResetServiceServicer:
         """Sets the offsets of some partitions, all or none. Needs READ on the group and the topics, and
         DESCRIBE on the other group, if the positions are those of one. Fails with OUT_OF_RANGE for a
         position outside of the log, with FAILED_PRECONDITION for a position that is not known, for a
-        group with members, and if the group has changed since the preview.
+        group with classic members, and if the group has changed since the preview.
+
+        The members of a consumer group give the partitions up first, under a group epoch of the reset,
+        and then get them again: the response comes when this has begun.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetReset(self, request, context):
+        """Tells how far the last reset of a group with members is. Needs DESCRIBE on the group.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -63,6 +78,11 @@ def add_ResetServiceServicer_to_server(servicer, server):
                     servicer.ResetOffsets,
                     request_deserializer=muster_dot_v1_dot_reset__pb2.ResetOffsetsRequest.FromString,
                     response_serializer=muster_dot_v1_dot_reset__pb2.ResetOffsetsResponse.SerializeToString,
+            ),
+            'GetReset': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReset,
+                    request_deserializer=muster_dot_v1_dot_reset__pb2.GetResetRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_reset__pb2.GetResetResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -93,6 +113,33 @@ class ResetService:
             '/muster.v1.ResetService/ResetOffsets',
             muster_dot_v1_dot_reset__pb2.ResetOffsetsRequest.SerializeToString,
             muster_dot_v1_dot_reset__pb2.ResetOffsetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.ResetService/GetReset',
+            muster_dot_v1_dot_reset__pb2.GetResetRequest.SerializeToString,
+            muster_dot_v1_dot_reset__pb2.GetResetResponse.FromString,
             options,
             channel_credentials,
             insecure,

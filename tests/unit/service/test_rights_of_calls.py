@@ -148,6 +148,7 @@ RIGHTS: Final[dict[str, Right]] = {
     ),
     "QuotaService.ListQuotas": Right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, {}),
     "QuotaService.AlterQuotas": Right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, {}),
+    "ResetService.GetReset": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "ResetService.ResetOffsets": Right(Operation.READ, ResourceType.GROUP, _RESET),
     "UpstreamService.GetUpstream": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
     "UpstreamService.ListUpstreamGroups": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),

@@ -22,6 +22,7 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_resets import GroupReset, ResetTopic
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
     AclSideKey,
@@ -31,6 +32,7 @@ from model.log.side_records import (
     GroupConfigsSideKey,
     GroupConfigsSideValue,
     GroupPlaceKey,
+    GroupResetKey,
     ImportGraceKey,
     ImportGraceValue,
     ProducerGroupKey,
@@ -139,6 +141,16 @@ RECORDS = [
     ),
     SideRecord(GroupPlaceKey(LogPartition(0), GroupId("g")), GroupPlace(Place.RETURNING, 1)),
     SideRecord(GroupPlaceKey(LogPartition(0), GroupId("g")), GroupPlace(Place.TAKING, 0)),
+    SideRecord(
+        GroupResetKey(LogPartition(3), GroupId("gü")),
+        GroupReset(
+            7,
+            1_700_000_000_000,
+            "User:a",
+            (ResetTopic(TopicName("t"), TopicId(bytes(range(16))), ((0, 5, -1, ""),)),),
+            9,
+        ),
+    ),
 ]
 
 
@@ -214,6 +226,12 @@ def test_the_bytes_do_not_change() -> None:
         ("0e0000003167c3bc", "08021080d095ffbc311807"),
         ("0e0000000067", "08031001"),
         ("0e0000000067", "0801"),
+        (
+            "140000000367c3bc",
+            "08071080d095ffbc311a06557365723a61221b0a01741210"
+            + bytes(range(16)).hex()
+            + "1a01002201052809",
+        ),
     ]
 
 

@@ -10,10 +10,13 @@ from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
+from model.commands.consumer import ConsumerGroupLeave
+from model.commands.resets import DescribeReset
 from model.configs.coordinator_settings import CoordinatorSettings
+from model.ids import GroupId, MemberId
 from tests.support.memory import MemoryLogStore
 from tests.support.service.given_ends import GivenEnds
-from tests.unit.cli.admin.test_admin_commands import Result, Server
+from tests.unit.cli.admin.test_admin_commands import CALLER, Result, Server
 from tests.unit.cli.admin.test_group_administration import commit, join, list_offsets
 
 
@@ -153,8 +156,17 @@ async def test_bad_input_changes_nothing_and_says_what_to_do(server: Server) -> 
     assert (await list_offsets(server, "none"))[1] == ["orders", "1", "2000"]
 
 
-async def test_a_group_with_members_is_refused_with_their_names(server: Server) -> None:
+async def test_a_reset_of_a_live_group_says_whom_it_waits_for_and_is_done_without_them(
+    server: Server,
+) -> None:
     await join(server, "g")
-    live = await reset(server, "--all-topics", "--to-latest", "--yes")
-    assert live.exit_code == 4
-    assert "m (client-7 on /127.0.0.1)" in live.error
+    tried = await reset(server, "--all-topics", "--to-latest", "--dry-run")
+    assert (tried.exit_code, tried.error) == (0, "would be set: 2\n")
+    late = await reset(server, "--all-topics", "--to-latest", "--yes", "--timeout", "200ms")
+    assert late.exit_code == 5
+    assert "goes on: m (client-7 on /127.0.0.1) has to give partitions up" in late.error
+    again = await reset(server, "--all-topics", "--to-earliest", "--yes")
+    assert (again.exit_code, "Another reset of group g goes on" in again.error) == (4, True)
+    await server.runtime.call(ConsumerGroupLeave(CALLER, GroupId("g"), MemberId("m"), -1))
+    assert (await server.runtime.call(DescribeReset(CALLER, GroupId("g")))).is_set
+    assert await list_offsets(server, "g") == [["orders", "0", "1000"], ["orders", "1", "2000"]]
