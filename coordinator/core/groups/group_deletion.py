@@ -37,6 +37,7 @@ from model.log.share_records import (
     ShareGroupStatePartitionMetadataKey,
     ShareGroupTargetAssignmentMetadataKey,
 )
+from model.log.side_records import GroupResetKey, SideRecord
 from model.log.streams_records import (
     StreamsGroupMetadataKey,
     StreamsGroupTargetAssignmentMetadataKey,
@@ -97,7 +98,10 @@ def handle_delete_group(
         for topic, partition in offsets
     ]
     records += _compute_tombstones(shard, command.group_id)
-    return Outcome(tuple(records), Done(), last_offsets=True)
+    side: tuple[SideRecord, ...] = ()
+    if command.group_id in shard.resets:
+        side = (SideRecord(GroupResetKey(shard.partition, command.group_id), None),)
+    return Outcome(tuple(records), Done(), side=side, last_offsets=True)
 
 
 def handle_give_group_up(

@@ -12,6 +12,7 @@ from tests.interop import confluent_client
 from tests.interop.confluent_client import WITHIN_S, make_topic
 from tests.kafka.java import Event, JavaProgram, run_java, start_java
 from tests.server import MusterServer
+from tests.support.cli.invoking import invoke_app
 from tests.support.waiting import wait_until
 
 JAVA = Path(__file__).parents[1] / "java"
@@ -103,6 +104,26 @@ def test_consumers_share_partitions_commit_and_survive_a_restart(server: MusterS
             two.send("close")
             two.wait_for("closed")
             assert two.wait() == 0
+
+
+@pytest.mark.timeout(240)
+def test_offsets_of_a_consumer_that_works_are_reset(server: MusterServer) -> None:
+    """It gives the partition up, gets it again, and does not go on where it was."""
+    produce(server, RECORDS, 0)
+    with consumer(server, "one") as one:
+        one.wait_for("records", lambda event: event["total"] == RECORDS)
+        one.wait_for("committed")
+        seek = ("group", "seek", "java", "orders:0", "--to", "4", "--yes")
+        done = invoke_app(*seek, "--server", server.grpc)
+        assert done.exit_code == 0, done
+        assert one.wait_for("revoked")["partitions"] == ["orders-0"]
+        one.wait_for("assigned", lambda event: event["partitions"] == ["orders-0"])
+        again = RECORDS // PARTITIONS - 4
+        one.wait_for("records", lambda event: event["total"] == RECORDS + again)
+        assert Owned(one).now() == NAMES
+        one.send("close")
+        one.wait_for("closed")
+        assert one.wait() == 0
 
 
 def instance(server: MusterServer, name: str) -> JavaProgram:
