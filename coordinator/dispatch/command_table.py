@@ -101,6 +101,7 @@ from model.commands.transactions import (
     WriteTxnMarkers,
 )
 from model.commands.users import AlterUserScramCredentials, DescribeUserScramCredentials, SetUser
+from model.commands.what_if import ComputeWhatIf
 from model.now import Now
 from translator.departure import handle_expire_member, handle_leave_group
 from translator.plan import handle_convert_to_classic
@@ -126,6 +127,8 @@ class Route(Enum):
     """The shard of the group, and the committed offsets in the store, in one look."""
     READ = auto()
     """The groups in memory, across shards."""
+    WHAT_IF = auto()
+    """A copy of the group, on a thread."""
     TOPICS = auto()
     """The topic catalogue, producer ids, group configs, ACLs, quotas and users."""
 
@@ -234,6 +237,7 @@ _ROWS: Final = (
     _row(PlanMigration, Route.READ, Loading.GROUP),
     _row(ListPlaces, Route.READ, Loading.ALL),
     _row(CheckToken, Route.READ, Loading.GROUP),
+    _row(ComputeWhatIf, Route.WHAT_IF, Loading.GROUP),
     #
     _row(CreateTopic, Route.TOPICS, Loading.NOTHING),
     _row(GrowTopic, Route.TOPICS, Loading.NOTHING),

@@ -25,6 +25,7 @@ from coordinator.runtime.commands.group_reads import GroupReads
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commands.topic_command_runner import TopicCommands
 from coordinator.runtime.commands.waiting_members import WaitingMembers
+from coordinator.runtime.commands.what_ifs import WhatIfs
 from coordinator.runtime.commit.checkpoints import Checkpoints
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.shard_context import ShardContext
@@ -237,6 +238,7 @@ class Parts:
         )
         self.commits = CommitContext(self.apply, self.writer, around.clock, around.space)
         self.reads = GroupReads(self.context)
+        self.what_ifs = WhatIfs(self.context, self._scheduler, around.clock, around.assignors)
         self.offsets = OffsetCommands(
             self.context,
             image=lambda: self.catalogue.durable_image,

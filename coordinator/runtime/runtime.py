@@ -165,6 +165,7 @@ class Runtime:
             Route.DELETION: parts.deletion.submit,
             Route.RESET: parts.resets.submit,
             Route.READ: parts.reads.submit,
+            Route.WHAT_IF: parts.what_ifs.submit,
             Route.TOPICS: parts.topics.submit,
         }
 

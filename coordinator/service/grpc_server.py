@@ -24,6 +24,7 @@ from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
 from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
+from coordinator.service.admin.what_if_service import WhatIfService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
@@ -53,6 +54,7 @@ from muster.v1 import (
     reset_pb2,
     upstream_pb2,
     user_pb2,
+    what_if_pb2,
 )
 from security.quotas.address_limits import NO_LIMIT, AddressLimits
 from security.quotas.client_quotas import ClientQuotas
@@ -67,6 +69,7 @@ _RESET_SERVICE = reset_pb2.DESCRIPTOR.services_by_name["ResetService"]
 _UPSTREAM_SERVICE = upstream_pb2.DESCRIPTOR.services_by_name["UpstreamService"]
 _OWNERSHIP_SERVICE = ownership_pb2.DESCRIPTOR.services_by_name["OwnershipService"]
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
+_WHAT_IF_SERVICE = what_if_pb2.DESCRIPTOR.services_by_name["WhatIfService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 _LISTENERS_GRACE_S = 0.1
@@ -79,6 +82,7 @@ SERVICES = (
     _ACCESS_SERVICE.full_name,
     _QUOTA_SERVICE.full_name,
     _RESET_SERVICE.full_name,
+    _WHAT_IF_SERVICE.full_name,
     _USER_SERVICE.full_name,
     _UPSTREAM_SERVICE.full_name,
 )
@@ -100,6 +104,17 @@ def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSetting
         coordinator.group_consumer_heartbeat_interval_ms, least_ms // 6
     )
     return min(wanted_ms, max(least_ms // 3, 1))
+
+
+def _make_services_of_operators(services: Services) -> tuple[tuple[ServiceDescriptor, object], ...]:
+    return (
+        (_ADMIN_SERVICE, AdminService(services)),
+        (_ACCESS_SERVICE, AccessService(services)),
+        (_QUOTA_SERVICE, QuotaService(services)),
+        (_USER_SERVICE, UserService(services)),
+        (_RESET_SERVICE, ResetService(services)),
+        (_WHAT_IF_SERVICE, WhatIfService(services)),
+    )
 
 
 class GrpcServer:
@@ -155,11 +170,7 @@ class GrpcServer:
             (_GROUP_SERVICE, GroupService(services)),
             (_CLASSIC_SERVICE, ClassicService(services, self._waits)),
             (_OWNERSHIP_SERVICE, OwnershipService(services)),
-            (_ADMIN_SERVICE, AdminService(services)),
-            (_ACCESS_SERVICE, AccessService(services)),
-            (_QUOTA_SERVICE, QuotaService(services)),
-            (_USER_SERVICE, UserService(services)),
-            (_RESET_SERVICE, ResetService(services)),
+            *_make_services_of_operators(services),
             (_UPSTREAM_SERVICE, UpstreamService(services, upstream, audit)),
             (_BACKUP_SERVICE, BackupService(services.access, backups, audit)),
         )

@@ -66,6 +66,7 @@ from model.commands.users import (
     DescribeUserScramCredentials,
     SetUser,
 )
+from model.commands.what_if import ComputeWhatIf
 
 GroupCommand: TypeAlias = (
     ConsumerGroupHeartbeat
@@ -151,5 +152,6 @@ Command: TypeAlias = (
     | ListTransactions
     | ServerCommand
     | ReadCommand
+    | ComputeWhatIf
 )
 """A command that a front end may submit."""

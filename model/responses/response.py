@@ -32,6 +32,7 @@ from model.responses.users import (
     DescribeUserScramCredentialsResponse,
 )
 from model.value import value
+from model.what_if import WhatIfAnswer
 
 
 @value
@@ -69,5 +70,6 @@ Response: TypeAlias = (
     | DescribeQuotasResponse
     | AlterUserScramCredentialsResponse
     | DescribeUserScramCredentialsResponse
+    | WhatIfAnswer
     | Done
 )

@@ -27,6 +27,7 @@ from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
+from coordinator.service.admin.what_if_service import WhatIfService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import Throttle
@@ -57,6 +58,7 @@ from muster.v1 import (
     quota_pb2,
     upstream_pb2,
     user_pb2,
+    what_if_pb2,
 )
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_acls import fill as fill_acls
@@ -85,6 +87,7 @@ FILES: Final = (
     quota_pb2,
     upstream_pb2,
     ownership_pb2,
+    what_if_pb2,
 )
 METHODS: Final[list[MethodDescriptor]] = [
     method
@@ -100,7 +103,7 @@ SAID: Final[dict[str, Any]] = {
     "group_id": G, "request_id": str(uuid.UUID(int=7)), "client_id": "c", "member_epoch": -1,
     "partition_count": 1, "new_partition_count": 2,
     "resource_type": "GROUP", "pattern_type": "LITERAL", "principal": "User:a", "host": "*",
-    "operation": "READ", "permission": "ALLOW",
+    "operation": "READ", "permission": "ALLOW", "assignor": "uniform",
 }  # fmt: skip
 
 
@@ -220,6 +223,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "UserService": UserService(services),
         "UpstreamService": UpstreamService(services),
         "OwnershipService": OwnershipService(services),
+        "WhatIfService": WhatIfService(services),
     }
 
 
@@ -281,6 +285,7 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "ListTopics": (make_topics, 1_000),
     "DeleteTopic": (make_offsets, 1_000),
     "FetchOffsets": (make_offsets, 2_000),
+    "WhatIf": (make_one_group, 200),
     "ListAcls": (fill_acls, 2_000),
     "DeleteAcls": (fill_acls, 2_000),
     "ListUsers": (fill_users, 2_000),

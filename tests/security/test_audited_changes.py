@@ -284,6 +284,7 @@ READS: Final = {
     "AdminService.ListGroups",
     "AdminService.DescribeGroup",
     "AdminService.PlanMigration",
+    "WhatIfService.WhatIf",
     "AdminService.DescribeGroupConfigs",
     "AdminService.ListTransactions",
     "AdminService.ListTopics",

@@ -60,6 +60,7 @@ from model.commands.users import (
     DescribeUserScramCredentials,
     SetUser,
 )
+from model.commands.what_if import ComputeWhatIf
 from model.topics import Topic, TopicImage
 
 CataloguedCommand: TypeAlias = (
@@ -142,6 +143,7 @@ def find_audited(command: Command) -> AuditedCommand | None:
             | ListGroups()
             | PlanMigration()
             | CheckToken()
+            | ComputeWhatIf()
             | DescribeGroupConfigs()
             | ListGroupConfigs()
             | DescribeAcls()

@@ -26,6 +26,7 @@ from muster.v1 import (
     reset_pb2,
     upstream_pb2,
     user_pb2,
+    what_if_pb2,
 )
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand
@@ -41,6 +42,7 @@ FILES: Final = (
     reset_pb2,
     upstream_pb2,
     user_pb2,
+    what_if_pb2,
 )
 METHODS: Final[dict[str, MethodDescriptor]] = {
     f"{service.name}.{method.name}": method
@@ -162,6 +164,7 @@ RIGHTS: Final[dict[str, Right]] = {
     "UserService.CreateUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
     "UserService.AlterUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
     "UserService.DeleteUser": Right(Operation.ALTER, ResourceType.CLUSTER, {"name": "a"}),
+    "WhatIfService.WhatIf": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
 }
 """``Session`` is asked action by action: tests/unit/service/session/test_session.py."""
 

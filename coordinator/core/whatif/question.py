@@ -1,0 +1,81 @@
+"""What a question may ask for: its bounds, and that everything in it exists."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection
+from hashlib import sha256
+from typing import Final
+
+from coordinator.core.client_assignors.selection import compute_client_assignor_choice
+from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.shard import Shard
+from model.errors import (
+    GroupIdNotFound,
+    InvalidPartitions,
+    InvalidRequest,
+    RebalanceInProgress,
+    UnknownTopicOrPartition,
+    UnsupportedAssignor,
+)
+from model.ids import GroupId, InstanceId, MemberId
+from model.what_if import WhatIf
+
+ADD_MAX: Final = 10_000
+"""The most members that one question may add."""
+
+
+def compute_new_member_id(group_id: GroupId, index: int) -> MemberId:
+    """An id in the form of those that the server makes: 16 bytes in URL-safe base64.
+
+    Real ones are random; these depend on the group and the index alone.
+    """
+    digest = sha256(f"{group_id}/{index}".encode()).digest()
+    return MemberId(urlsafe_b64encode(digest[:16]).decode().rstrip("="))
+
+
+def check_what_if(shard: Shard, question: WhatIf, assignors: Collection[str]) -> ConsumerGroup:
+    """The group. Raises the error of the first thing in the question that does not exist."""
+    group = shard.consumer_groups.get(question.group_id)
+    if group is None:
+        raise _compute_missing_group(shard, question.group_id)
+    reset = shard.resets.get(question.group_id)
+    if reset is not None and not reset.is_set:
+        raise RebalanceInProgress(
+            f"The offsets of group {question.group_id} are being reset: ask again when they are."
+        )
+    choice = compute_client_assignor_choice(group)
+    if choice is not None and question.assignor is None:
+        raise InvalidRequest(
+            f"A member computes the assignment with {choice.name}: only that client knows what it "
+            f"would be. Name an assignor of the server to see what it would give."
+        )
+    if question.assignor is not None and question.assignor not in assignors:
+        known = ", ".join(assignors)
+        raise UnsupportedAssignor(f"Assignor {question.assignor} is unknown; there are {known}.")
+    for name, partitions in question.partitions:
+        topic = shard.image.by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"There is no topic {name}.")
+        if partitions < topic.partitions:
+            raise InvalidPartitions(
+                f"Topic {name} already has {topic.partitions} partitions; they cannot be fewer."
+            )
+    for name_or_id in question.remove:
+        find_named_member(group, name_or_id)
+    return group
+
+
+def _compute_missing_group(shard: Shard, group_id: GroupId) -> GroupIdNotFound:
+    if shard.has_other_group(group_id):
+        return GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+    return GroupIdNotFound(f"Group {group_id} not found.")
+
+
+def find_named_member(group: ConsumerGroup, name: str) -> Member:
+    """The member with this member id or instance id. Raises ``UnknownMemberId``."""
+    member = group.member(MemberId(name)) or group.static_member(InstanceId(name))
+    if member is None:
+        raise compute_unknown_member(group.group_id, MemberId(name))
+    return member

@@ -1,0 +1,152 @@
+"""Answers what a change would do to a group.
+
+The group is copied on the loop, in slices; what becomes of the copy is computed on a thread of its
+own, so that no rebalance waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from coordinator.core.state.shard import Shard
+from coordinator.core.whatif.changed_copy import ChangedCopy
+from coordinator.core.whatif.group_copy import copy_group
+from coordinator.core.whatif.question import check_what_if
+from coordinator.core.whatif.what_if import compute_answer, find_classic
+from coordinator.runtime.api import Answer, Reply
+from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
+from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.loop.slices import Steps
+from model.commands.what_if import ComputeWhatIf
+from model.errors import (
+    CoordinatorNotAvailable,
+    GroupError,
+    RebalanceInProgress,
+    UnknownServerError,
+)
+from model.what_if import WhatIfAnswer
+from muster.assignors.registry import Assignors
+
+SLICE: Final = 50
+"""Members copied per iteration, each in some 30 µs."""
+ATTEMPTS: Final = 5
+"""How often a group is copied that changes meanwhile."""
+RUNNING_MAX: Final = 2
+"""How many are computed at a time."""
+WAITING_MAX: Final = 50
+TIME_LIMIT_MS: Final = 25_000
+
+
+@dataclass(eq=False, slots=True)
+class _Asked:
+    """A question that is not answered yet."""
+
+    command: ComputeWhatIf
+    reply: Reply
+    is_answered: bool = False
+    timer: Cancellable | None = None
+
+
+class WhatIfs:
+    """Answers ``ComputeWhatIf``, a few at a time, each within a time limit."""
+
+    def __init__(
+        self,
+        context: ShardContext,
+        scheduler: Scheduler,
+        clock: SteadyClock,
+        assignors: Assignors,
+    ) -> None:
+        self._context = context
+        self._scheduler = scheduler
+        self._clock = clock
+        self._assignors = assignors
+        self._running = 0
+        self._waiting: deque[_Asked] = deque()
+
+    def submit(self, command: ComputeWhatIf, reply: Reply) -> None:
+        """Answer now or later; with very many questions waiting, refuse."""
+        if len(self._waiting) >= WAITING_MAX:
+            full = CoordinatorNotAvailable("Very many questions wait: ask again later.")
+            self._context.answer((command.group_id,), reply, full)
+            return
+        asked = _Asked(command, reply)
+        asked.timer = self._scheduler.call_later_ms(TIME_LIMIT_MS, partial(self._give_up, asked))
+        self._waiting.append(asked)
+        self._start_next()
+
+    def _start_next(self) -> None:
+        while self._waiting and self._running < RUNNING_MAX:
+            asked = self._waiting.popleft()
+            if not asked.is_answered:
+                self._running += 1
+                self._context.slices.run(self._copy(asked), partial(self._computed, asked))
+
+    def _copy(self, asked: _Asked) -> Steps[None]:
+        """Copy the group, and begin to compute."""
+        command = asked.command
+        shard = self._context.shard_of(command.group_id)
+        try:
+            for _ in range(ATTEMPTS):
+                copy = yield from self._copy_group(shard, command)
+                if copy is not None:
+                    work = partial(_compute, copy, lambda: asked.is_answered)
+                    self._scheduler.run_apart(work, partial(self._computed, asked))
+                    return
+            raise RebalanceInProgress(
+                f"Group {command.group_id} changes all the time: ask when its rebalance is over."
+            )
+        except GroupError as error:
+            self._computed(asked, error)
+
+    def _copy_group(self, shard: Shard, command: ComputeWhatIf) -> Steps[ChangedCopy | None]:
+        """The copy; ``None`` if the group has changed meanwhile."""
+        group = check_what_if(shard, command.question, self._assignors)
+        image, revision, classic = shard.image, group.revision, find_classic(group)
+        copied = shard
+        for number, copy in enumerate(copy_group(shard, group), 1):
+            copied = copy
+            if number % SLICE:
+                continue
+            yield
+            is_there = shard.consumer_groups.get(command.group_id) is group
+            if not is_there or group.revision != revision or shard.image is not image:
+                return None
+        return ChangedCopy(copied, command.question, self._assignors, self._clock.now(), classic)
+
+    def _computed(self, asked: _Asked, result: WhatIfAnswer | BaseException | None) -> None:
+        self._running -= 1
+        match result:
+            case None:
+                pass
+            case WhatIfAnswer() | GroupError():
+                self._answer(asked, result)
+            case BaseException():
+                self._answer(asked, UnknownServerError(repr(result)))
+        self._start_next()
+
+    def _give_up(self, asked: _Asked) -> None:
+        if not asked.is_answered:
+            limit_s = TIME_LIMIT_MS // 1_000
+            self._answer(asked, CoordinatorNotAvailable(f"There is no answer within {limit_s} s."))
+
+    def _answer(self, asked: _Asked, answer: Answer) -> None:
+        if not asked.is_answered:
+            asked.is_answered = True
+            if asked.timer is not None:
+                asked.timer.cancel()
+            self._context.answer((asked.command.group_id,), asked.reply, answer)
+
+
+def _compute(copy: ChangedCopy, is_over: Callable[[], bool]) -> WhatIfAnswer | None:
+    """The answer, computed on a thread; ``None`` if nobody waits for it any more."""
+    for answer in compute_answer(copy):
+        if answer is not None:
+            return answer
+        if is_over():
+            return None
+    return None
