@@ -21,6 +21,7 @@ from cli.admin import (
     txn_commands,
     user_commands,
 )
+from cli.admin.whatif.whatif_command import whatif
 from cli.demo.demo_command import demo
 from cli.errors import CommandError
 from cli.load.load_command import load
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
 app.command()(demo)
 app.command()(load)
+app.command()(whatif)
 app.add_typer(topic_commands.app, name="topic")
 app.add_typer(group_commands.app, name="group")
 app.add_typer(migrate_commands.app, name="migrate")

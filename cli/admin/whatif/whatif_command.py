@@ -1,0 +1,105 @@
+"""`muster whatif`: what a change would do to a group, before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.admin.group_commands import GroupArgument
+from cli.errors import CommandError, ExitCode
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    CommandConfigOption,
+    OutputOption,
+    ServerOption,
+    TimeoutOption,
+)
+from cli.output import Format, print_listing, print_table
+from cli.topic_spec import TopicSpecError, merge_topics, parse_topic
+
+if TYPE_CHECKING:
+    from muster.v1 import what_if_pb2
+
+
+def whatif(
+    *,
+    group: GroupArgument,
+    add: Annotated[
+        int, typer.Option("--add", min=0, metavar="N", help="So many members join.")
+    ] = 0,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option("--remove", metavar="MEMBER", help="A member leaves: by id or instance id."),
+    ] = None,
+    partitions: Annotated[
+        list[str] | None,
+        typer.Option("--partitions", metavar="TOPIC=N", help="A topic grows to N partitions."),
+    ] = None,
+    assignor: Annotated[
+        str, typer.Option("--assignor", metavar="NAME", help="Another assignor.")
+    ] = "",
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            metavar="FILE",
+            help="Other partition weights: TOPIC:P=W a line, or CSV of `muster config weigh`.",
+        ),
+    ] = None,
+    output: OutputOption = Format.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Show what changes would move in a consumer group; nothing is changed."""
+    from cli.admin.whatif.whatif_listing import (
+        MEMBER_COLUMNS,
+        compute_listing,
+        compute_member_rows,
+    )
+    from muster.v1 import what_if_pb2
+
+    request = what_if_pb2.WhatIfRequest(
+        group_id=group, add=add, remove=remove or (), assignor=assignor
+    )
+    _fill_growths(request, partitions or ())
+    if weights is not None:
+        from cli.admin.whatif.weights_file import read_weights
+
+        request.weights.entries.extend(read_weights(weights))
+        request.weights.SetInParent()
+    found = _ask(request, server, timeout, command_config)
+    print_listing(compute_listing(group, found), output)
+    if output in (Format.TABLE, Format.WIDE):
+        print()
+        print_table(MEMBER_COLUMNS, compute_member_rows(found))
+
+
+def _fill_growths(request: what_if_pb2.WhatIfRequest, texts: Sequence[str]) -> None:
+    try:
+        for spec in merge_topics(map(parse_topic, texts)):
+            request.partitions.add(topic_name=spec.name, num_partitions=spec.partitions)
+    except TopicSpecError as error:
+        raise CommandError(f"--partitions: {error}", ExitCode.USAGE) from error
+
+
+def _ask(
+    request: what_if_pb2.WhatIfRequest, server: str, timeout_s: float, command_config: Path | None
+) -> what_if_pb2.WhatIfResponse:
+    import grpc
+
+    from cli.admin_client import compute_command_error
+    from cli.secure_channel import open_channel, read_security
+    from muster.v1 import what_if_pb2_grpc
+
+    security = read_security(server, command_config)
+    with open_channel(server, security) as channel:
+        stub = what_if_pb2_grpc.WhatIfServiceStub(channel)
+        try:
+            return stub.WhatIf(request, timeout=timeout_s)
+        except grpc.RpcError as error:
+            raise compute_command_error(error, server, timeout_s, security) from error
