@@ -14,13 +14,13 @@ import typer
 from cli.admin import (
     acl_commands,
     config_commands,
-    group_commands,
     migrate_commands,
     quota_commands,
     topic_commands,
     txn_commands,
     user_commands,
 )
+from cli.admin.group import group_commands
 from cli.admin.whatif.whatif_command import whatif
 from cli.demo.demo_command import demo
 from cli.errors import CommandError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.admin.group_commands import GroupArgument
+from cli.admin.group.group_renders import GroupArgument
 from cli.admin.migrate_listings import (
     POLICY,
     ROLLED_BACK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.admin.group_commands import (
+from cli.admin.group.group_renders import (
     render_group_state,
     render_member_state,
     render_partitions,

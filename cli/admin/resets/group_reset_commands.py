@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.admin.group_delete_commands import parse_partitions
+from cli.admin.group.group_delete_commands import parse_partitions
 from cli.admin.resets.reset_options import (
     AllTopicsOption,
     ClampOption,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.admin.group_commands import GroupArgument
+from cli.admin.group.group_renders import GroupArgument
 from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,

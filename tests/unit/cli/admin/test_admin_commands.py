@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.admin.group_commands import render_subscription
+from cli.admin.group.group_renders import render_subscription
 from cli.errors import CommandError, ExitCode
 from cli.main import app
 from coordinator.core.replay.group_records import replay

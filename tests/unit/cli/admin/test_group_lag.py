@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cli.admin.group_commands import compute_lag
+from cli.admin.group.group_offsets import compute_lag
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer

@@ -1,0 +1,1 @@
+"""`muster group`: one module for each command."""

@@ -1,0 +1,22 @@
+"""`muster group`: the list of its commands, each in a module of its own."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.admin.group.group_delete_commands import delete, delete_offsets
+from cli.admin.group.group_describe import describe
+from cli.admin.group.group_list import list_groups
+from cli.admin.group.group_offsets import offsets
+from cli.admin.resets.group_reset_commands import reset, seek
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="List, describe, reset and delete groups."
+)
+app.command("list")(list_groups)
+app.command()(describe)
+app.command()(offsets)
+app.command()(delete)
+app.command("delete-offsets")(delete_offsets)
+app.command()(reset)
+app.command()(seek)
