@@ -10,6 +10,7 @@ import grpc.aio
 
 from coordinator.service.admin import description_messages
 from coordinator.service.admin.group_administration import GroupAdministration
+from coordinator.service.admin.group_lists import compute_group_page, decode_group_filter
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.past_positions import decode_as_of, encode_position, read_past
@@ -62,21 +63,25 @@ class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
         context: _Context[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse],
     ) -> admin_pb2.ListGroupsResponse:
         async with Guard(context):
-            states = description_messages.decode_states(request.states)
-            types = description_messages.decode_types(request.types)
-            page = self._page(request, (states, types))
+            means = decode_group_filter(request)
+            page = self._page(request, means.as_values())
             caller = compute_caller(context.peer(), "")
-            response = await self._coordinator.call(ListGroups(caller, states, types))
+            response = await self._coordinator.call(ListGroups(caller, means.states, means.types))
             assert isinstance(response, ListGroupsResponse)
-            groups = sorted(response.groups, key=lambda group: group.group_id)
-            if not self._access.sees_cluster(caller, Operation.DESCRIBE):
-                groups = [group for group in groups if self._may_list(caller, group.group_id)]
-            shown, more = compute_slice([group.group_id for group in groups], page)
-            listed = groups[shown]
+            sees_all = self._access.sees_cluster(caller, Operation.DESCRIBE)
+            steps = compute_group_page(
+                response.groups,
+                means,
+                (lambda _: True) if sees_all else partial(self._may_list, caller),
+                page,
+            )
+            found = await run_steps(steps)
             return admin_pb2.ListGroupsResponse(
-                groups=[description_messages.encode_summary(group) for group in listed],
+                groups=[description_messages.encode_summary(group) for group in found.groups],
                 next_page_token=(
-                    compute_page_token(listed[-1].group_id, (states, types)) if more else ""
+                    ""
+                    if found.last_key is None
+                    else compute_page_token(found.last_key, means.as_values())
                 ),
             )
 

@@ -35,6 +35,15 @@ class MemberState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MEMBER_STATE_UNREVOKED_PARTITIONS: _ClassVar[MemberState]
     MEMBER_STATE_UNRELEASED_PARTITIONS: _ClassVar[MemberState]
 
+class GroupOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GROUP_ORDER_UNSPECIFIED: _ClassVar[GroupOrder]
+    GROUP_ORDER_ID: _ClassVar[GroupOrder]
+    GROUP_ORDER_MEMBERS: _ClassVar[GroupOrder]
+    GROUP_ORDER_EPOCH: _ClassVar[GroupOrder]
+    GROUP_ORDER_STATE: _ClassVar[GroupOrder]
+    GROUP_ORDER_TYPE: _ClassVar[GroupOrder]
+
 class MemberProtocol(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     MEMBER_PROTOCOL_UNSPECIFIED: _ClassVar[MemberProtocol]
@@ -72,6 +81,12 @@ MEMBER_STATE_UNSPECIFIED: MemberState
 MEMBER_STATE_STABLE: MemberState
 MEMBER_STATE_UNREVOKED_PARTITIONS: MemberState
 MEMBER_STATE_UNRELEASED_PARTITIONS: MemberState
+GROUP_ORDER_UNSPECIFIED: GroupOrder
+GROUP_ORDER_ID: GroupOrder
+GROUP_ORDER_MEMBERS: GroupOrder
+GROUP_ORDER_EPOCH: GroupOrder
+GROUP_ORDER_STATE: GroupOrder
+GROUP_ORDER_TYPE: GroupOrder
 MEMBER_PROTOCOL_UNSPECIFIED: MemberProtocol
 MEMBER_PROTOCOL_CLASSIC: MemberProtocol
 MEMBER_PROTOCOL_CONSUMER: MemberProtocol
@@ -101,16 +116,22 @@ class GroupSummary(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., members: _Optional[int] = ..., group_epoch: _Optional[int] = ...) -> None: ...
 
 class ListGroupsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "states", "types")
+    __slots__ = ("page_size", "page_token", "states", "types", "protocol_types", "pattern", "order")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_TYPES_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     states: _containers.RepeatedScalarFieldContainer[GroupState]
     types: _containers.RepeatedScalarFieldContainer[GroupType]
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[GroupState, str]]] = ..., types: _Optional[_Iterable[_Union[GroupType, str]]] = ...) -> None: ...
+    protocol_types: _containers.RepeatedScalarFieldContainer[str]
+    pattern: str
+    order: GroupOrder
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[GroupState, str]]] = ..., types: _Optional[_Iterable[_Union[GroupType, str]]] = ..., protocol_types: _Optional[_Iterable[str]] = ..., pattern: _Optional[str] = ..., order: _Optional[_Union[GroupOrder, str]] = ...) -> None: ...
 
 class ListGroupsResponse(_message.Message):
     __slots__ = ("groups", "next_page_token")

@@ -123,7 +123,7 @@ class AdminServiceServicer:
     """
 
     def ListGroups(self, request, context):
-        """Lists groups in the order of their ids.
+        """Lists groups, in the order of their ids or another one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
