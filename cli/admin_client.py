@@ -76,17 +76,20 @@ class AdminClient:
             if not token:
                 return found
 
-    def list_groups(self) -> list[admin_pb2.GroupSummary]:
-        """All groups, by id."""
+    def list_groups(
+        self, asked: admin_pb2.ListGroupsRequest, limit: int | None = None
+    ) -> tuple[list[admin_pb2.GroupSummary], str]:
+        """All groups that are asked for; at most ``limit``, with the token of those that follow."""
         found: list[admin_pb2.GroupSummary] = []
-        token = ""
+        request = admin_pb2.ListGroupsRequest()
+        request.CopyFrom(asked)
         while True:
-            request = admin_pb2.ListGroupsRequest(page_size=1_000, page_token=token)
+            request.page_size = 1_000 if limit is None else min(limit - len(found), 1_000)
             response = self._call(self._stub.ListGroups, request)
             found.extend(response.groups)
-            token = response.next_page_token
-            if not token:
-                return found
+            request.page_token = response.next_page_token
+            if not request.page_token or len(found) == limit:
+                return found, request.page_token
 
     def describe_group(
         self, group_id: str, as_of: types_pb2.AsOf | None = None

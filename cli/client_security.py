@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from cli.settings.config_providers import ProviderError, read_client_properties_file
 from security.sasl.conversation import OAUTHBEARER
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -101,6 +100,9 @@ def _refuse_to_ask() -> str:
 
 def read_client_properties(path: Path) -> Security:
     """Read a client's ``.properties`` file in Kafka's names. Raises ``SecurityError``."""
+    # Commands without such a file need not wait for the import of all settings.
+    from cli.settings.config_providers import ProviderError, read_client_properties_file
+
     try:
         found = read_client_properties_file(path)
     except (OSError, ProviderError) as error:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import Message
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 
 def as_dict(message: Message) -> dict[str, Any]:
     """A message as a dict by field name; topic ids are rendered as Kafka's tools render them."""
+    from google.protobuf.json_format import MessageToDict
+
     content: dict[str, Any] = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.output import Format
-from cli.settings import Resolved, SettingsError, resolve
-from cli.settings.setting_sources import parse_flags
+
+if TYPE_CHECKING:
+    from cli.settings import Resolved
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
@@ -79,6 +80,9 @@ DEFAULT_TIMEOUT = "30s"
 def resolve_settings(arguments: Sequence[str], config: Path | None) -> Resolved:
     """Resolve the settings of a command line, this process's environment and a file."""
     import os
+
+    from cli.settings import SettingsError, resolve
+    from cli.settings.setting_sources import parse_flags
 
     try:
         return resolve(parse_flags(arguments), os.environ, config)

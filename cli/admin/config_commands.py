@@ -24,9 +24,6 @@ from cli.options import (
     resolve_settings,
 )
 from cli.output import Format, Listing, print_listing, print_note
-from cli.settings.setting import render_value
-from model.secret import Secret
-from security.endpoints import Endpoint
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -55,6 +52,10 @@ def show(
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Print every setting as `muster serve` would resolve it with the same flags."""
+    from cli.settings.setting import render_value
+    from model.secret import Secret
+    from security.endpoints import Endpoint
+
     resolved = resolve_settings(context.args, config)
     for warning in (*resolved.warnings, *resolved.exposed):
         print_note(f"muster: {warning}")
