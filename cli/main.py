@@ -1,77 +1,103 @@
 """The command line `muster`: the list of its commands.
 
 This module does not import grpc, rich or the server, so that `muster topic list` answers faster
-than a JVM starts; a command imports what it needs when it runs.
+than a JVM starts; a command imports what it needs when it runs. `main` imports only the command, or
+the commands of the group, that is asked for.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+from importlib import import_module
+from typing import Final
 
 import typer
 
-from cli.admin import (
-    acl_commands,
-    config_commands,
-    migrate_commands,
-    quota_commands,
-    topic_commands,
-    txn_commands,
-    user_commands,
-)
-from cli.admin.group import group_commands
-from cli.admin.whatif.whatif_command import whatif
-from cli.demo.demo_command import demo
 from cli.errors import CommandError
-from cli.load.load_command import load
-from cli.log.app import log_app
 from cli.options import SETTINGS_CONTEXT, OutputOption
-from cli.output import Format, print_note
-from cli.pipeline.app import pipeline_app
-from cli.serve.serve_command import SERVE_EPILOG, serve
-from cli.upstream import upstream_commands
+from cli.output import Format, print_listing, print_note
 
-app = typer.Typer(
-    name="muster",
-    help="A consumer-group coordinator: KIP-848 for Kafka clients and over gRPC.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
-app.command()(demo)
-app.command()(load)
-app.command()(whatif)
-app.add_typer(topic_commands.app, name="topic")
-app.add_typer(group_commands.app, name="group")
-app.add_typer(migrate_commands.app, name="migrate")
-app.add_typer(txn_commands.app, name="txn")
-app.add_typer(acl_commands.app, name="acl")
-app.add_typer(quota_commands.app, name="quota")
-app.add_typer(user_commands.app, name="user")
-app.add_typer(config_commands.app, name="config")
-app.add_typer(upstream_commands.app, name="upstream")
-app.add_typer(log_app, name="log")
-app.add_typer(pipeline_app, name="pipeline")
+COMMANDS: Final = {
+    "demo": ("cli.demo.demo_command", "demo"),
+    "load": ("cli.load.load_command", "load"),
+    "whatif": ("cli.admin.whatif.whatif_command", "whatif"),
+}
+"""The module of each command that has no group, and its name there; in the order of the help."""
+
+GROUPS: Final = {
+    "topic": ("cli.admin.topic_commands", "app"),
+    "group": ("cli.admin.group.group_commands", "app"),
+    "migrate": ("cli.admin.migrate_commands", "app"),
+    "txn": ("cli.admin.txn_commands", "app"),
+    "acl": ("cli.admin.acl_commands", "app"),
+    "quota": ("cli.admin.quota_commands", "app"),
+    "user": ("cli.admin.user_commands", "app"),
+    "config": ("cli.admin.config_commands", "app"),
+    "upstream": ("cli.upstream.upstream_commands", "app"),
+    "log": ("cli.log.app", "log_app"),
+    "pipeline": ("cli.pipeline.app", "pipeline_app"),
+}
+"""The module of each group of commands, and its name there; in the order of the help."""
 
 
-@app.command()
 def version(output: OutputOption = Format.TABLE) -> None:
     """Print the versions of Muster, Python and the main packages."""
-    from cli.output import print_listing
     from cli.version import compute_version_listing
 
     print_listing(compute_version_listing(), output)
+
+
+@cache
+def make_app(only: str | None = None) -> typer.Typer:
+    """All commands, or one alone, or those of one group, which are there in half the time."""
+    made = typer.Typer(
+        name="muster",
+        help="A consumer-group coordinator: KIP-848 for Kafka clients and over gRPC.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    # With a callback a command that is alone keeps its name.
+    made.callback()(_do_nothing)
+    if only is None:
+        _add_own_commands(made)
+    for name, (module, attribute) in COMMANDS.items():
+        if only in (None, name):
+            made.command(name)(getattr(import_module(module), attribute))
+    for name, (module, attribute) in GROUPS.items():
+        if only in (None, name):
+            made.add_typer(getattr(import_module(module), attribute), name=name)
+    return made
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _add_own_commands(made: typer.Typer) -> None:
+    from cli.serve.serve_command import SERVE_EPILOG, serve
+
+    made.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
+    made.command()(version)
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """``app`` with all commands, made when it is first asked for."""
+    if name != "app":
+        raise AttributeError(name)
+    return make_app()
 
 
 def main() -> None:
     """Run a command and exit with a code of `cli.errors.ExitCode`."""
     # gRPC's core prints a line for each handshake that fails, whoever sends them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    first = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        app()
+        make_app(first if first in {**COMMANDS, **GROUPS} else None)()
     except CommandError as error:
         for line in error.message.splitlines():
             print_note(f"muster: {line}")

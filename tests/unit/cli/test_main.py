@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from cli.main import app
+from cli.main import COMMANDS, GROUPS, app
 from cli.settings import SETTINGS
 from tests.groups import CHECKOUT
 
@@ -35,11 +35,33 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_no_command_pays_for_what_others_import() -> None:
-    code = f"import sys, cli.main; print([m for m in {HEAVY} if m in sys.modules])"
+    code = (
+        "import sys, cli.main; cli.main.make_app(); "
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])
+def test_a_command_or_a_group_of_them_is_there_without_the_others(name: str) -> None:
+    code = (
+        f"import sys; from cli.main import COMMANDS, GROUPS, make_app; make_app({name!r}); "
+        "print([n for n, (m, _) in {**COMMANDS, **GROUPS}.items() if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{[name]}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_is_alone_keeps_its_name(name: str) -> None:
+    done = run(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f" {name} [OPTIONS]" in done.stdout
 
 
 def find_commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
