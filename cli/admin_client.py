@@ -99,12 +99,18 @@ class AdminClient:
         return self._call(self._stub.DescribeGroup, request)
 
     def fetch_offsets(
-        self, group_id: str, require_stable: bool, as_of: types_pb2.AsOf | None = None
+        self,
+        group_id: str,
+        require_stable: bool,
+        as_of: types_pb2.AsOf | None = None,
+        partitions: Mapping[str, Sequence[int]] | None = None,
     ) -> group_pb2.FetchOffsetsResponse:
-        """All committed offsets of a group, and where the partitions end."""
+        """Committed offsets of a group and where the partitions end; of all, or of those given."""
         request = group_pb2.FetchOffsetsRequest(
             group_id=group_id, require_stable=require_stable, as_of=as_of, with_end_offsets=True
         )
+        for name, numbers in (partitions or {}).items():
+            request.partitions.topics.add(topic_name=name, partitions=numbers)
         response = self._call(self._groups.FetchOffsets, request)
         if response.HasField("error"):
             error = response.error

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING
 
-from cli.admin.group.group_renders import (
-    GroupArgument,
-    add_position,
-    is_classic,
-    render_group_state,
-    render_member_state,
-    render_partitions,
-    render_subscription,
-    render_type,
+from cli.admin.group.group_offsets import list_offsets_of
+from cli.admin.group.group_options import (
+    AllOption,
+    GroupsArgument,
+    MembersOption,
+    OffsetsOption,
+    PatternOption,
+    StateOption,
+    UnconvergedOption,
+    VerboseOption,
 )
+from cli.admin.group.group_renders import add_position
+from cli.admin.group.group_selection import (
+    check_selection,
+    find_group_ids,
+    raise_failed,
+    read_each,
+)
+from cli.admin.group.group_views import (
+    compute_description,
+    compute_descriptions,
+    compute_members,
+    compute_states,
+)
+from cli.errors import CommandError, ExitCode
 from cli.log.as_of_option import AsOfOption, parse_as_of
 from cli.options import (
     DEFAULT_SERVER,
@@ -29,77 +46,91 @@ if TYPE_CHECKING:
     from muster.v1 import admin_pb2
 
 
+class View(Enum):
+    """What is shown of a group."""
+
+    ALL = "all"
+    MEMBERS = "members"
+    OFFSETS = "offsets"
+    STATE = "state"
+
+
 def describe(
-    group: GroupArgument,
+    *,
+    groups: GroupsArgument = None,
+    is_all: AllOption = False,
+    pattern: PatternOption = None,
+    unconverged: UnconvergedOption = False,
+    members: MembersOption = False,
+    offsets: OffsetsOption = False,
+    state: StateOption = False,
+    verbose: VerboseOption = False,
     as_of: AsOfOption = None,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """Show a group's epochs, and each member's epoch, state and partitions."""
+    """Show groups' epochs, and each member's epoch, state and partitions."""
     from cli.admin_client import connect
 
+    named = list(dict.fromkeys(groups or ()))
+    view = _choose_view(members, offsets, state, verbose)
+    sought = not named
+    check_selection(named, is_all, pattern, unconverged)
     position = parse_as_of(as_of)
+    if position is not None and (sought or len(named) > 1 or view is View.OFFSETS):
+        raise CommandError(
+            "--as-of is for one named group; for offsets, see muster group offsets --as-of",
+            ExitCode.USAGE,
+        )
     with connect(server, timeout, command_config) as client:
-        found = client.describe_group(group, position)
-    listing = compute_description(found.group)
-    print_listing(add_position(listing, found), output)
+        if sought:
+            named = find_group_ids(client, pattern, unconverged)
+        is_one = not sought and len(named) == 1
+        if is_one and view is View.ALL:
+            found = client.describe_group(named[0], position)
+            print_listing(add_position(compute_description(found.group), found), output)
+            return
+        if view is View.OFFSETS:
+            failed = list_offsets_of(client, named, sought, verbose, output)
+        else:
+            found_all, failed = read_each(
+                named, lambda group_id: client.describe_group(group_id, position), sought
+            )
+            if found_all or sought:
+                shown = [each.group for each in found_all]
+                listing = _compute_view(shown, view, verbose, server)
+                for each in found_all:
+                    listing = add_position(listing, each)
+                print_listing(listing, output)
+    raise_failed(failed, is_one)
 
 
-def compute_description(group: admin_pb2.Group) -> Listing:
-    """A table of the group's members under a line about the group itself.
-
-    Members of a classic group have no epoch, state or target of their own.
-    """
-    from cli.messages import as_dict
-
-    rows = [
-        [
-            group.group_id,
-            member.member_id,
-            member.client_host,
-            member.client_id,
-            sum(len(topic.partitions) for topic in member.assignment),
-            "-" if is_classic(group) else member.member_epoch,
-            "-" if is_classic(group) else render_member_state(member.state),
-            render_partitions(member.assignment),
-            render_partitions(member.target_assignment),
-            render_partitions(member.pending_revocation),
-            member.instance_id,
-            member.rack_id,
-            render_subscription(member),
-        ]
-        for member in group.members
-    ]
-    columns = [
-        "GROUP",
-        "CONSUMER-ID",
-        "HOST",
-        "CLIENT-ID",
-        "#PARTITIONS",
-        "CURRENT-EPOCH",
-        "STATE",
-        "CURRENT-ASSIGNMENT",
-        "TARGET-ASSIGNMENT",
-        "PENDING-REVOCATION",
-        "GROUP-INSTANCE-ID",
-        "RACK",
-        "SUBSCRIPTION",
-    ]
-    head = f"{group.group_id}: {render_type(group.group_type)}, {render_group_state(group.state)}, "
-    if is_classic(group):
-        head += (
-            f"generation {group.group_epoch}, protocol type {group.protocol_type or '-'}, "
-            f"protocol {group.protocol or '-'}"
+def _choose_view(members: bool, offsets: bool, state: bool, verbose: bool) -> View:
+    chosen = [
+        view
+        for view, is_chosen in (
+            (View.MEMBERS, members),
+            (View.OFFSETS, offsets),
+            (View.STATE, state),
         )
-    else:
-        head += (
-            f"group epoch {group.group_epoch}, target assignment epoch {group.assignment_epoch}, "
-            f"assignor {group.assignor_name or '-'}"
-        )
-    preface = [head]
-    if not group.members:
-        preface.append(f"Group {group.group_id} has no active members.")
-    content = as_dict(group)
-    return Listing("group.describe", columns, rows, content, "members", 4, preface)
+        if is_chosen
+    ]
+    if len(chosen) > 1:
+        raise CommandError("choose one of --members, --offsets and --state", ExitCode.USAGE)
+    if verbose and not chosen:
+        raise CommandError("--verbose needs --members, --offsets or --state", ExitCode.USAGE)
+    return chosen[0] if chosen else View.ALL
+
+
+def _compute_view(
+    groups: Sequence[admin_pb2.Group], view: View, verbose: bool, server: str
+) -> Listing:
+    match view:
+        case View.MEMBERS:
+            return compute_members(groups, verbose)
+        case View.STATE:
+            return compute_states(groups, server, verbose)
+        case _:
+            return compute_descriptions(groups)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from cli.admin.group.group_options import (
+    LimitOption,
+    Order,
+    OrderOption,
+    PageTokenOption,
+    PatternOption,
+    ProtocolsOption,
+    StatesOption,
+    TypesOption,
+    UnconvergedOption,
+)
 from cli.admin.group.group_renders import render_group_state, render_type
 from cli.errors import CommandError, ExitCode
 from cli.options import (
@@ -27,66 +35,17 @@ UNCONVERGED_STATES = ("Assigning", "Reconciling", "PreparingRebalance", "Complet
 """The states in which members are not yet where they are to be."""
 
 
-class Order(StrEnum):
-    """Orders of groups; among equals by id."""
-
-    ID = "id"
-    MEMBERS = "members"
-    EPOCH = "epoch"
-    STATE = "state"
-    TYPE = "type"
-
-
 def list_groups(
-    states: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--state", metavar="STATE[,STATE]", help="Only groups in these states. Repeatable."
-        ),
-    ] = None,
-    types: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type", metavar="TYPE[,TYPE]", help="Only groups of these types. Repeatable."
-        ),
-    ] = None,
-    protocols: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--protocol",
-            metavar="TYPE",
-            help="Only groups with this protocol type, such as consumer or connect. Repeatable.",
-        ),
-    ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--pattern",
-            metavar="REGEX",
-            help="Only groups whose whole id this regular expression (RE2) matches.",
-        ),
-    ] = None,
-    unconverged: Annotated[
-        bool,
-        typer.Option("--unconverged", help="Only groups in the middle of a rebalance."),
-    ] = False,
-    order: Annotated[
-        Order,
-        typer.Option("--sort", help="Order: members and epoch begin with the highest."),
-    ] = Order.ID,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many groups.")
-    ] = None,
-    page_token: Annotated[
-        str,
-        typer.Option(
-            "--page-token",
-            metavar="TOKEN",
-            help="Go on where a list with --limit and the same options ended.",
-        ),
-    ] = "",
-    output: OutputOption = Format.TABLE,
     *,
+    states: StatesOption = None,
+    types: TypesOption = None,
+    protocols: ProtocolsOption = None,
+    pattern: PatternOption = None,
+    unconverged: UnconvergedOption = False,
+    order: OrderOption = Order.ID,
+    limit: LimitOption = None,
+    page_token: PageTokenOption = "",
+    output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]

@@ -62,8 +62,9 @@ async def test_a_group_is_described_as_it_was(run: Run) -> None:
 async def test_offsets_are_shown_as_they_were(run: Run) -> None:
     now = await run("offsets", TRANSACTIONS, "-o", "csv")
     assert now.out.splitlines()[:2] == [
-        "GROUP,TOPIC,PARTITION,CURRENT-OFFSET,LOG-END-OFFSET,LAG,LEADER-EPOCH,METADATA,ERROR",
-        f"{TRANSACTIONS},t8,0,7002,,,,tx7,",
+        "GROUP,TOPIC,PARTITION,CURRENT-OFFSET,LOG-END-OFFSET,LAG,"
+        "CONSUMER-ID,HOST,CLIENT-ID,LEADER-EPOCH,METADATA,ERROR",
+        f"{TRANSACTIONS},t8,0,7002,,,,,,,tx7,",
     ]
     command = ("offsets", TRANSACTIONS, "--as-of", "1795214674410", "-o", "json")
     plain = json.loads((await run(*command)).out)["offsets"]
