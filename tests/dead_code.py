@@ -26,6 +26,8 @@ CALLED_BY_OTHERS: Final = {
     "__call__": "Python",
     "__dir__": "Python",
     "__getattr__": "Python",
+    "demo": "cli.main",
+    "whatif": "cli.main",
     "eof_received": "asyncio",
     "capture_signals": "uvicorn",
     "main_loop": "uvicorn",
