@@ -37,6 +37,8 @@ from model.log.side_records import (
     SideKey,
     SideRecord,
     SideValue,
+    TokenStartKey,
+    TokenStartValue,
     TopicDeletionKey,
     TopicDeletionValue,
     TopicSideKey,
@@ -78,6 +80,7 @@ ACL_KIND = b"\x0a"
 QUOTA_KIND = b"\x0b"
 SCRAM_CREDENTIAL_KIND = b"\x0c"
 FAKE_SALT_SECRET_KIND = b"\x0d"
+TOKEN_START_KIND = b"\x15"
 CREDENTIAL_KINDS = (SCRAM_CREDENTIAL_KIND, FAKE_SALT_SECRET_KIND)
 """Key prefixes of the kinds that leave a store only if that is asked for."""
 
@@ -113,6 +116,8 @@ def encode_side_key(key: SideKey) -> bytes:
             return PRODUCER_ID_BLOCK_KIND
         case ImportGraceKey():
             return IMPORT_GRACE_KIND
+        case TokenStartKey():
+            return TOKEN_START_KIND
         case GroupConfigsSideKey():
             return GROUP_CONFIGS_KIND + key.group_id.encode()
         case AclSideKey():
@@ -157,6 +162,8 @@ def _compute_message(value: SideValue) -> Message:
             return side_pb2.ProducerIdBlock(next_producer_id=value.next_producer_id)
         case ImportGraceValue():
             return side_pb2.ImportGrace(imported_at_ms=value.imported_at_ms)
+        case TokenStartValue():
+            return side_pb2.TokenStart(wall_ms=value.wall_ms)
         case GroupConfigsSideValue():
             return side_pb2.GroupConfigs(
                 configs=[side_pb2.Config(name=name, value=text) for name, text in value.configs],
@@ -191,6 +198,8 @@ def _decode_key(key: bytes) -> SideKey:
         return ProducerIdBlockKey()
     if kind == IMPORT_GRACE_KIND and not name:
         return ImportGraceKey()
+    if kind == TOKEN_START_KIND and not name:
+        return TokenStartKey()
     if kind == GROUP_CONFIGS_KIND and name:
         return GroupConfigsSideKey(GroupId(name.decode()))
     if kind == ACL_KIND:
@@ -224,6 +233,8 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             return ProducerIdBlockValue(block.next_producer_id)
         case ImportGraceKey():
             return ImportGraceValue(side_pb2.ImportGrace.FromString(data).imported_at_ms)
+        case TokenStartKey():
+            return TokenStartValue(side_pb2.TokenStart.FromString(data).wall_ms)
         case GroupConfigsSideKey():
             message = side_pb2.GroupConfigs.FromString(data)
             own = tuple((config.name, config.value) for config in message.configs)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"T\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\x12%\n\x05racks\x18\x03 \x03(\x0b\x32\x16.muster.store.v1.Racks\"\x16\n\x05Racks\x12\r\n\x05names\x18\x01 \x03(\t\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"G\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\rdeleted_at_ms\x18\x02 \x01(\x03\x12\x10\n\x08log_ends\x18\x03 \x03(\x03\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"\\\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\x12\"\n\x1alongest_session_timeout_ms\x18\x02 \x01(\x05\"\x96\x01\n\rProducerState\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x05\x12\x16\n\x0elast_timestamp\x18\x03 \x01(\x03\x12!\n\x14transaction_since_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_transaction_since_ms\"E\n\x0f\x43lientAssignors\x12\x32\n\tassignors\x18\x01 \x03(\x0b\x32\x1f.muster.store.v1.ClientAssignor\"b\n\x11InstalledMetadata\x12\x18\n\x10\x61ssignment_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"Y\n\rProducerGroup\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x1c\n\x0ftimed_out_epoch\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\x12\n\x10_timed_out_epoch\"\x83\x01\n\x0e\x43lientAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\x05\n\x03\x41\x63l\"0\n\x06Quotas\x12&\n\x06quotas\x18\x01 \x03(\x0b\x32\x16.muster.store.v1.Quota\"$\n\x05Quota\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\"l\n\x0fScramCredential\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0c\n\x04salt\x18\x02 \x01(\x0c\x12\x12\n\niterations\x18\x03 \x01(\x05\x12\x12\n\nstored_key\x18\x04 \x01(\x0c\x12\x12\n\nserver_key\x18\x05 \x01(\x0c\"1\n\x0e\x46\x61keSaltSecret\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0e\n\x06secret\x18\x02 \x01(\x0c\"A\n\nGroupPlace\x12\r\n\x05place\x18\x01 \x01(\x05\x12\x10\n\x08since_ms\x18\x02 \x01(\x03\x12\x12\n\ngeneration\x18\x03 \x01(\x05\"\x86\x01\n\nGroupReset\x12\x13\n\x0bgroup_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x62\x65gan_ms\x18\x02 \x01(\x03\x12\x11\n\tprincipal\x18\x03 \x01(\t\x12+\n\x06topics\x18\x04 \x03(\x0b\x32\x1b.muster.store.v1.ResetTopic\x12\x11\n\tset_at_ms\x18\x05 \x01(\x03\"Q\n\nResetTopic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x12\n\npartitions\x18\x03 \x03(\x05\x12\x0f\n\x07offsets\x18\x04 \x03(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\nside.proto\x12\x0fmuster.store.v1\"T\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x0c\x12\x12\n\npartitions\x18\x02 \x01(\x05\x12%\n\x05racks\x18\x03 \x03(\x0b\x32\x16.muster.store.v1.Racks\"\x16\n\x05Racks\x12\r\n\x05names\x18\x01 \x03(\t\"+\n\x0fProducerIdBlock\x12\x18\n\x10next_producer_id\x18\x01 \x01(\x03\"G\n\rTopicDeletion\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\rdeleted_at_ms\x18\x02 \x01(\x03\x12\x10\n\x08log_ends\x18\x03 \x03(\x03\"%\n\x0bImportGrace\x12\x16\n\x0eimported_at_ms\x18\x01 \x01(\x03\"\x1d\n\nTokenStart\x12\x0f\n\x07wall_ms\x18\x01 \x01(\x03\"\\\n\x0cGroupConfigs\x12(\n\x07\x63onfigs\x18\x01 \x03(\x0b\x32\x17.muster.store.v1.Config\x12\"\n\x1alongest_session_timeout_ms\x18\x02 \x01(\x05\"\x96\x01\n\rProducerState\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x19\n\x11\x63oordinator_epoch\x18\x02 \x01(\x05\x12\x16\n\x0elast_timestamp\x18\x03 \x01(\x03\x12!\n\x14transaction_since_ms\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x17\n\x15_transaction_since_ms\"E\n\x0f\x43lientAssignors\x12\x32\n\tassignors\x18\x01 \x03(\x0b\x32\x1f.muster.store.v1.ClientAssignor\"b\n\x11InstalledMetadata\x12\x18\n\x10\x61ssignment_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x61ssignor\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x05\x12\x10\n\x08metadata\x18\x04 \x01(\x0c\"Y\n\rProducerGroup\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x05\x12\x1c\n\x0ftimed_out_epoch\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\x12\n\x10_timed_out_epoch\"\x83\x01\n\x0e\x43lientAssignor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fminimum_version\x18\x02 \x01(\x05\x12\x17\n\x0fmaximum_version\x18\x03 \x01(\x05\x12\x0f\n\x07version\x18\x04 \x01(\x05\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x0e\n\x06reason\x18\x06 \x01(\x05\"%\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\x05\n\x03\x41\x63l\"0\n\x06Quotas\x12&\n\x06quotas\x18\x01 \x03(\x0b\x32\x16.muster.store.v1.Quota\"$\n\x05Quota\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\"l\n\x0fScramCredential\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0c\n\x04salt\x18\x02 \x01(\x0c\x12\x12\n\niterations\x18\x03 \x01(\x05\x12\x12\n\nstored_key\x18\x04 \x01(\x0c\x12\x12\n\nserver_key\x18\x05 \x01(\x0c\"1\n\x0e\x46\x61keSaltSecret\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0e\n\x06secret\x18\x02 \x01(\x0c\"A\n\nGroupPlace\x12\r\n\x05place\x18\x01 \x01(\x05\x12\x10\n\x08since_ms\x18\x02 \x01(\x03\x12\x12\n\ngeneration\x18\x03 \x01(\x05\"\x86\x01\n\nGroupReset\x12\x13\n\x0bgroup_epoch\x18\x01 \x01(\x05\x12\x10\n\x08\x62\x65gan_ms\x18\x02 \x01(\x03\x12\x11\n\tprincipal\x18\x03 \x01(\t\x12+\n\x06topics\x18\x04 \x03(\x0b\x32\x1b.muster.store.v1.ResetTopic\x12\x11\n\tset_at_ms\x18\x05 \x01(\x03\"Q\n\nResetTopic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\x0c\x12\x12\n\npartitions\x18\x03 \x03(\x05\x12\x0f\n\x07offsets\x18\x04 \x03(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,34 +41,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPICDELETION']._serialized_end=257
   _globals['_IMPORTGRACE']._serialized_start=259
   _globals['_IMPORTGRACE']._serialized_end=296
-  _globals['_GROUPCONFIGS']._serialized_start=298
-  _globals['_GROUPCONFIGS']._serialized_end=390
-  _globals['_PRODUCERSTATE']._serialized_start=393
-  _globals['_PRODUCERSTATE']._serialized_end=543
-  _globals['_CLIENTASSIGNORS']._serialized_start=545
-  _globals['_CLIENTASSIGNORS']._serialized_end=614
-  _globals['_INSTALLEDMETADATA']._serialized_start=616
-  _globals['_INSTALLEDMETADATA']._serialized_end=714
-  _globals['_PRODUCERGROUP']._serialized_start=716
-  _globals['_PRODUCERGROUP']._serialized_end=805
-  _globals['_CLIENTASSIGNOR']._serialized_start=808
-  _globals['_CLIENTASSIGNOR']._serialized_end=939
-  _globals['_CONFIG']._serialized_start=941
-  _globals['_CONFIG']._serialized_end=978
-  _globals['_ACL']._serialized_start=980
-  _globals['_ACL']._serialized_end=985
-  _globals['_QUOTAS']._serialized_start=987
-  _globals['_QUOTAS']._serialized_end=1035
-  _globals['_QUOTA']._serialized_start=1037
-  _globals['_QUOTA']._serialized_end=1073
-  _globals['_SCRAMCREDENTIAL']._serialized_start=1075
-  _globals['_SCRAMCREDENTIAL']._serialized_end=1183
-  _globals['_FAKESALTSECRET']._serialized_start=1185
-  _globals['_FAKESALTSECRET']._serialized_end=1234
-  _globals['_GROUPPLACE']._serialized_start=1236
-  _globals['_GROUPPLACE']._serialized_end=1301
-  _globals['_GROUPRESET']._serialized_start=1304
-  _globals['_GROUPRESET']._serialized_end=1438
-  _globals['_RESETTOPIC']._serialized_start=1440
-  _globals['_RESETTOPIC']._serialized_end=1521
+  _globals['_TOKENSTART']._serialized_start=298
+  _globals['_TOKENSTART']._serialized_end=327
+  _globals['_GROUPCONFIGS']._serialized_start=329
+  _globals['_GROUPCONFIGS']._serialized_end=421
+  _globals['_PRODUCERSTATE']._serialized_start=424
+  _globals['_PRODUCERSTATE']._serialized_end=574
+  _globals['_CLIENTASSIGNORS']._serialized_start=576
+  _globals['_CLIENTASSIGNORS']._serialized_end=645
+  _globals['_INSTALLEDMETADATA']._serialized_start=647
+  _globals['_INSTALLEDMETADATA']._serialized_end=745
+  _globals['_PRODUCERGROUP']._serialized_start=747
+  _globals['_PRODUCERGROUP']._serialized_end=836
+  _globals['_CLIENTASSIGNOR']._serialized_start=839
+  _globals['_CLIENTASSIGNOR']._serialized_end=970
+  _globals['_CONFIG']._serialized_start=972
+  _globals['_CONFIG']._serialized_end=1009
+  _globals['_ACL']._serialized_start=1011
+  _globals['_ACL']._serialized_end=1016
+  _globals['_QUOTAS']._serialized_start=1018
+  _globals['_QUOTAS']._serialized_end=1066
+  _globals['_QUOTA']._serialized_start=1068
+  _globals['_QUOTA']._serialized_end=1104
+  _globals['_SCRAMCREDENTIAL']._serialized_start=1106
+  _globals['_SCRAMCREDENTIAL']._serialized_end=1214
+  _globals['_FAKESALTSECRET']._serialized_start=1216
+  _globals['_FAKESALTSECRET']._serialized_end=1265
+  _globals['_GROUPPLACE']._serialized_start=1267
+  _globals['_GROUPPLACE']._serialized_end=1332
+  _globals['_GROUPRESET']._serialized_start=1335
+  _globals['_GROUPRESET']._serialized_end=1469
+  _globals['_RESETTOPIC']._serialized_start=1471
+  _globals['_RESETTOPIC']._serialized_end=1552
 # @@protoc_insertion_point(module_scope)

@@ -44,6 +44,12 @@ class ImportGrace(_message.Message):
     imported_at_ms: int
     def __init__(self, imported_at_ms: _Optional[int] = ...) -> None: ...
 
+class TokenStart(_message.Message):
+    __slots__ = ("wall_ms",)
+    WALL_MS_FIELD_NUMBER: _ClassVar[int]
+    wall_ms: int
+    def __init__(self, wall_ms: _Optional[int] = ...) -> None: ...
+
 class GroupConfigs(_message.Message):
     __slots__ = ("configs", "longest_session_timeout_ms")
     CONFIGS_FIELD_NUMBER: _ClassVar[int]

@@ -95,6 +95,18 @@ class ImportGraceValue:
 
 
 @value
+class TokenStartKey:
+    """The last start that gave fencing tokens."""
+
+
+@value
+class TokenStartValue:
+    """Tokens of that start are of ``wall_ms`` or later; those of the next are not earlier."""
+
+    wall_ms: int
+
+
+@value
 class GroupConfigsSideKey:
     """The configs of a group."""
 
@@ -247,6 +259,7 @@ SideKey: TypeAlias = (
     | TopicDeletionKey
     | ProducerIdBlockKey
     | ImportGraceKey
+    | TokenStartKey
     | GroupConfigsSideKey
     | AclSideKey
     | QuotaSideKey
@@ -260,6 +273,7 @@ SideValue: TypeAlias = (
     | TopicDeletionValue
     | ProducerIdBlockValue
     | ImportGraceValue
+    | TokenStartValue
     | GroupConfigsSideValue
     | AclSideValue
     | QuotaSideValue

@@ -26,6 +26,8 @@ from model.log.side_records import (
     QuotaSideKey,
     ScramCredentialKey,
     SideRecord,
+    TokenStartKey,
+    TokenStartValue,
     TopicDeletionKey,
     TopicDeletionValue,
     TopicSideKey,
@@ -62,12 +64,15 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
     side.update(_merge_producers([*given.records, *old]))
     topics: dict[TopicName, TopicSideValue] = {}
     next_producer_id = highest_producer_id + 1
+    token_start_ms = 0
     for key, value in [*given.records, *side.items()]:
         match decode_side(key, value):
             case SideRecord(TopicSideKey(name), TopicSideValue() as topic):
                 _add_topic(topics, name, topic)
             case SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(end)):
                 next_producer_id = max(next_producer_id, end)
+            case SideRecord(TokenStartKey(), TokenStartValue(wall_ms)):
+                token_start_ms = max(token_start_ms, wall_ms)
             case _:
                 pass
     for name, topic in given.topics.items():
@@ -75,6 +80,8 @@ def compute_side(old: Sequence[Pair], given: SideImport, highest_producer_id: in
     added = [SideRecord(TopicSideKey(name), topic) for name, topic in topics.items()]
     if next_producer_id:
         added.append(SideRecord(ProducerIdBlockKey(), ProducerIdBlockValue(next_producer_id)))
+    if token_start_ms:
+        added.append(SideRecord(TokenStartKey(), TokenStartValue(token_start_ms)))
     if given.imported_at_ms is not None:
         added.append(SideRecord(ImportGraceKey(), ImportGraceValue(given.imported_at_ms)))
     for record in added:
@@ -163,6 +170,7 @@ def move_side(
                 TopicSideKey()
                 | ProducerIdBlockKey()
                 | ImportGraceKey()
+                | TokenStartKey()
                 | GroupConfigsSideKey()
                 | AclSideKey()
                 | QuotaSideKey()

@@ -24,8 +24,6 @@ from tests.support.virtual.server import quiet_logs, take_logged_failures
 from tests.written import check_writers, raise_found
 
 DELIVERED_MIN = 300
-PASSED_MIN = 1
-"""The partitions that passed to a member: 5 to some 100 in a seed, few where most are classic."""
 SLACK_MS = 3_000
 TRANSACTIONS_END_MS = 20_000
 LATE_MS = 3_000
@@ -65,7 +63,6 @@ def run_seed(seed: int, verbose: bool = False) -> Result:
     check_written()
     check_logged()
     check(world.delivered >= DELIVERED_MIN, "seed", f"only {world.delivered} messages")
-    check(world.stores.passed >= PASSED_MIN, "seed", f"only {world.stores.passed} passed on")
     check(len(world.clients) >= MEMBERS_MIN, "seed", f"only {len(world.clients)} members")
     check(world.faults.is_enough, "seed", f"only these faults: {world.faults.happened}")
     return Result(

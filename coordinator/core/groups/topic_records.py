@@ -54,6 +54,8 @@ from model.log.side_records import (
     ScramCredentialKey,
     ShardSideKey,
     SideRecord,
+    TokenStartKey,
+    TokenStartValue,
     TopicDeletionKey,
     TopicDeletionValue,
     TopicSideKey,
@@ -100,6 +102,7 @@ class Catalogue:
     deleted: dict[TopicId, TopicDeletionValue] = field(default_factory=dict)
     producer_id_end: int = 0
     imported_at_ms: int = 0
+    token_start_ms: int = 0
     group_configs: dict[GroupId, Mapping[str, str]] = field(default_factory=dict)
     group_settings: dict[GroupId, CoordinatorSettings] = field(default_factory=dict)
     longest_session_timeouts_ms: dict[GroupId, int] = field(default_factory=dict)
@@ -126,6 +129,8 @@ def replay_side(catalogue: Catalogue, record: SideRecord) -> None:
             catalogue.producer_id_end = end
         case ImportGraceKey(), ImportGraceValue(imported_at_ms):
             catalogue.imported_at_ms = imported_at_ms
+        case TokenStartKey(), TokenStartValue(wall_ms):
+            catalogue.token_start_ms = wall_ms
         case GroupConfigsSideKey(group_id), value:
             assert value is None or isinstance(value, GroupConfigsSideValue)
             _replay_group_configs(catalogue, group_id, value or GroupConfigsSideValue(()))

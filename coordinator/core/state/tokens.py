@@ -21,9 +21,10 @@ _OFFSETS_OF_A_MS: Final = 1 << 20
 def compute_first_token(wall_ms: int, log_end: LogOffset) -> int:
     """The first token of a log partition that is loaded now.
 
-    The log end alone would do for a restart. The time is for a log that another store wrote, or
-    this one before a restore: such a log may end lower than the log in which the last tokens were
-    given, but by less than ``_OFFSETS_OF_A_MS`` records for each millisecond since.
+    ``wall_ms`` is never below that of an earlier load, so the log end alone would do for a restart.
+    The time is for a log that another store wrote, or this one before a restore: such a log may end
+    lower than the log in which the last tokens were given, but by less than ``_OFFSETS_OF_A_MS``
+    records for each millisecond since.
     """
     return wall_ms * _OFFSETS_OF_A_MS + log_end
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 
 from coordinator.core.classic.classic_rebalance import compute_group_deadlines_at_load
 from coordinator.core.consumer.refresh import needs_epoch_for_topics
@@ -23,12 +24,12 @@ from coordinator.core.state.shard import Shard
 from coordinator.core.state.tokens import compute_first_token
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.loading.shard_loader import ShardLoader
-from coordinator.runtime.loop.slices import Paced, Slices
+from coordinator.runtime.loop.slices import STALL_RETRY_MS, Paced, Slices
 from coordinator.runtime.loop.stats import Stats
 from model.commands.classic import ClassicDeadline
 from model.ids import GroupId, LogPartition, MemberId
 from model.log.records import MemberState
-from storage.log_store import LogStore
+from storage.log_store import LogStore, StoreStalled
 from translator.translated_sync import compute_deadlines_at_load
 
 SLICE_COST = 3_000
@@ -44,9 +45,10 @@ GROUP_COST = 5
 class Loading:
     """Replaces the empty shards in ``shards`` by loaded ones.
 
-    ``make_shard`` makes a shard with the current topic image. ``arm_timers`` is called after
-    sessions have started. ``on_loaded`` is called per shard with the groups whose topics changed
-    and the groups that lack a target, ``on_finished`` once all shards are loaded.
+    ``write_token_start`` returns the wall time that tokens begin at. ``make_shard`` makes a shard
+    with the current topic image. ``arm_timers`` is called after sessions have started.
+    ``on_loaded`` is called per shard with the groups whose topics changed and the groups that lack
+    a target, ``on_finished`` once all shards are loaded.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Loading:
         liveness: Liveness,
         shards: list[Shard],
         *,
+        write_token_start: Callable[[], int],
         make_shard: Callable[[LogPartition], Shard],
         arm_timers: Callable[[], None],
         on_loaded: Callable[[Collection[GroupId], Collection[GroupId], Collection[GroupId]], None],
@@ -65,6 +68,8 @@ class Loading:
     ) -> None:
         self._slices = slices
         self._clock = clock
+        self._write_token_start = write_token_start
+        self._token_start_ms: int | None = None
         self._stats = stats
         self._liveness = liveness
         self._shards = shards
@@ -88,7 +93,10 @@ class Loading:
         self._slices.go_on(self._load_in_slices())
 
     def finish(self) -> None:
-        """Load the remaining shards at once. Raises the store's error."""
+        """Load the remaining shards at once, a store that stalls too. Raises the store's error."""
+        while self._token_start_ms is None:
+            with suppress(StoreStalled):
+                self._begin_tokens()
         while self._turns:
             self._load(SLICE_COST)
         self._end(None)
@@ -111,10 +119,18 @@ class Loading:
         """The shards still loading."""
         return self._left.keys()
 
+    def _begin_tokens(self) -> None:
+        if self._token_start_ms is None:
+            self._token_start_ms = self._write_token_start()
+
     def _load_in_slices(self) -> Paced[None]:
         while self._turns:
             try:
+                self._begin_tokens()
                 self._load(SLICE_COST)
+            except StoreStalled:
+                yield STALL_RETRY_MS
+                continue
             except Exception as failure:  # noqa: BLE001 - it is the process that must end
                 self._end(failure)
                 return
@@ -140,8 +156,9 @@ class Loading:
         """Load one shard; yields the cost of each step."""
         loader = ShardLoader(store, self._make_shard(partition))
         shard = loader.shard
-        wall_ms = self._clock.now().wall_ms
-        begin_tokens(shard, compute_first_token(wall_ms, store.next_offset(partition)))
+        assert self._token_start_ms is not None
+        log_end = store.next_offset(partition)
+        begin_tokens(shard, compute_first_token(self._token_start_ms, log_end))
         yield from loader.steps()
         end_load(shard)
         unsettled = []

@@ -104,6 +104,11 @@ class TopicCatalogueRuntime:
         return self._state.imported_at_ms
 
     @property
+    def token_start_ms(self) -> int:
+        """The wall time that the tokens of the start before this began at; 0 if there was none."""
+        return self._state.token_start_ms
+
+    @property
     def longest_session_timeouts_ms(self) -> Mapping[GroupId, int]:
         """The longest earlier session timeout of each group that has since shortened it."""
         return self._state.longest_session_timeouts_ms

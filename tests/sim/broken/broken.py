@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.core.consumer import heartbeat, reconcile, refresh, removal, static_members
+from coordinator.core.consumer import (
+    heartbeat,
+    reconcile,
+    refresh,
+    removal,
+    state_after,
+    static_members,
+)
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.target.target_assignment import find_target_problem
 from coordinator.runtime.commit.entries import Entry
@@ -34,7 +41,7 @@ def two_owners(patch: pytest.MonkeyPatch) -> None:
     def careless(*arguments: Any, **options: Any) -> Any:
         return compute(*arguments, **{**options, "is_free": lambda number: True})
 
-    patch.setattr(heartbeat, "compute_next_assignment_state", careless)
+    patch.setattr(state_after, "compute_next_assignment_state", careless)
 
 
 def revocation_not_awaited(patch: pytest.MonkeyPatch) -> None:
@@ -179,7 +186,7 @@ BROKEN: tuple[tuple[Patch, frozenset[str]], ...] = (
     (revocation_not_awaited, frozenset({"S3"})),
     (answer_before_fsync, frozenset({"S11"})),
     (commit_forgotten, frozenset({"S11"})),
-    (checkpoint_too_early, frozenset({"S5", "S11", "S13", "S14"})),
+    (checkpoint_too_early, frozenset({"S5", "S11", "S13", "S14", "S15"})),
     (disk_that_lies, frozenset({"S11", "S13"})),
     (epoch_going_back, frozenset({"S5"})),
     (expiry_too_early, frozenset({"L3", "S2"})),

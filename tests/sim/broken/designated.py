@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.core.consumer import heartbeat, reconcile
+from coordinator.core.consumer import heartbeat, reconcile, state_after
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.groups import group_deletion
 from coordinator.core.offsets import offset_commit, transactions
@@ -83,7 +83,7 @@ def epoch_before_revocation(patch: pytest.MonkeyPatch) -> None:
 
         return ahead
 
-    _wrap(patch, heartbeat, "compute_next_assignment_state", careless)
+    _wrap(patch, state_after, "compute_next_assignment_state", careless)
 
 
 def stable_too_soon(patch: pytest.MonkeyPatch) -> None:

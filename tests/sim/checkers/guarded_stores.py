@@ -15,11 +15,10 @@ from tests.sim.checkers.violations import check
 
 
 class GuardedStores:
-    """The stores, which outlive the server. ``passed`` counts partitions that changed hands."""
+    """The stores, which outlive the server."""
 
     def __init__(self) -> None:
         self._written: dict[tuple[str, bytes, int], tuple[int, str]] = {}
-        self.passed = 0
 
     def watch(self, command: Any, reply: Reply) -> Reply:
         """The reply to a command, heard before its client hears it."""
@@ -55,5 +54,4 @@ class GuardedStores:
             "S40",
             lambda: f"{before} can still write to {place}, which is {who}'s now, with {token}",
         )
-        self.passed += passed
         self._written[place] = token, who
