@@ -25,6 +25,7 @@ from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.quota_service import QuotaService
+from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
 from coordinator.service.admin.what_if_service import WhatIfService
@@ -56,6 +57,7 @@ from muster.v1 import (
     group_pb2,
     ownership_pb2,
     quota_pb2,
+    reset_pb2,
     upstream_pb2,
     user_pb2,
     what_if_pb2,
@@ -87,6 +89,7 @@ FILES: Final = (
     quota_pb2,
     upstream_pb2,
     ownership_pb2,
+    reset_pb2,
     what_if_pb2,
 )
 METHODS: Final[list[MethodDescriptor]] = [
@@ -223,6 +226,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "UserService": UserService(services),
         "UpstreamService": UpstreamService(services),
         "OwnershipService": OwnershipService(services),
+        "ResetService": ResetService(services),
         "WhatIfService": WhatIfService(services),
     }
 
@@ -307,6 +311,7 @@ LIMITS: Final = {
 OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
     "CheckAccess", "CreateUser", "AlterUser", "DeleteUser", "GetUpstream",
+    "Check", "GetReset",
 }  # fmt: skip
 """Neither their requests nor their answers have very many; actions of a session have turns of their
 own (test_sessions.py)."""

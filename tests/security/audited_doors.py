@@ -26,9 +26,12 @@ from muster.v1 import (
     backup_pb2,
     classic_pb2,
     group_pb2,
+    ownership_pb2,
     quota_pb2,
+    reset_pb2,
     upstream_pb2,
     user_pb2,
+    what_if_pb2,
 )
 from storage.transfer.backup import Backup
 from tests.support.audits import KeptAudit
@@ -47,9 +50,12 @@ METHODS: Final = {
         backup_pb2,
         classic_pb2,
         group_pb2,
+        ownership_pb2,
         quota_pb2,
+        reset_pb2,
         upstream_pb2,
         user_pb2,
+        what_if_pb2,
     )
     for service in file.DESCRIPTOR.services_by_name.values()
     for method in service.methods

@@ -267,6 +267,13 @@ RPCS: Final = {
         ),
         commit_first,
     ),
+    "ResetService.ResetOffsets": Case(
+        call("ResetService.ResetOffsets", group_id="g", offset=2),
+        group_change(
+            "ResetOffsets", Operation.READ, offsets(5), offsets(2),
+        ),
+        commit_first,
+    ),
     "ClassicService.LeaveGroup": Case(
         call("ClassicService.LeaveGroup", group_id="g", members=[{"instance_id": "pod-1"}]),
         LEFT,
@@ -275,6 +282,8 @@ RPCS: Final = {
 }  # fmt: skip
 
 READS: Final = {
+    "OwnershipService.Check",
+    "ResetService.GetReset",
     "AccessService.ListAcls",
     "AccessService.CheckAccess",
     "UserService.ListUsers",

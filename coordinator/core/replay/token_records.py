@@ -33,15 +33,14 @@ def pass_partitions(
     """Give a token to each partition of the member that it did not have, or revoke, before."""
     if entry.assigned == before and entry.pending_revocation == revoked:
         return
-    had = set(before)
-    had.update(revoked)
-    tokens = shard.state.tokens
-    token_of, token = group.token_of, tokens.next
-    for numbers in (entry.assigned, entry.pending_revocation):
-        for number in numbers:
-            if number not in had:
-                token_of[number] = token
-                tokens.is_taken = True
+    passed = set(entry.assigned)
+    passed.update(entry.pending_revocation)
+    passed.difference_update(before, revoked)
+    if passed:
+        tokens = shard.state.tokens
+        token_of = np.frombuffer(group.token_of, np.int64)
+        token_of[np.fromiter(passed, np.intp, len(passed))] = tokens.next
+        tokens.is_taken = True
 
 
 def pass_all_partitions(shard: Shard, group: ConsumerGroup) -> None:

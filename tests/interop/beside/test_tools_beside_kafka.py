@@ -255,6 +255,7 @@ def test_the_admin_client_deletes_offsets_and_groups(both: Beside) -> None:
 def test_the_admin_client_changes_settings_of_groups(both: Beside) -> None:
     own = (
         "consumer.assignor",
+        "consumer.leave.grace.ms",
         "consumer.max.size",
         "consumer.migration.policy",
         "offsets.retention.minutes",

@@ -158,7 +158,7 @@ def unknown_partitions_revoked(patch: pytest.MonkeyPatch) -> None:
 
 _ROWS = (
     PutBack(ownership_said_again, frozenset({"S2"}), 373, "wire"),
-    PutBack(news_to_a_dead_connection, frozenset({"L12", "S30"}), 88, "wire"),
+    PutBack(news_to_a_dead_connection, frozenset({"L12", "S30"}), 64, "wire"),
     PutBack(subscription_said_again, frozenset({"S28"}), 104, "wire"),
     PutBack(commit_answered_too_early, frozenset({"L2"}), 2, "wire"),
     PutBack(offsets_of_a_deleted_topic, frozenset({"S19"}), 4, "wire"),
