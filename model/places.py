@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from model.value import value
 
@@ -30,3 +31,11 @@ class GroupPlace:
     place: Place
     since_ms: int
     generation: int = 0
+
+
+_HERE: Final = frozenset({Place.MUSTER, Place.RETURNING})
+
+
+def is_here(place: GroupPlace | None) -> bool:
+    """Whether Muster coordinates the group of that place."""
+    return place is not None and place.place in _HERE

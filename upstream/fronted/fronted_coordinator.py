@@ -45,11 +45,11 @@ from model.errors import (
     UnknownMemberId,
 )
 from model.ids import GroupId, LogPartition, MemberId, TopicName
-from model.places import GroupPlace, Place
+from model.places import GroupPlace, Place, is_here
 from model.responses.response import Response
 from model.topics import Topic, TopicImage
 from upstream.fronted.group_deletions import GroupDeletions
-from upstream.fronted.group_lists import describe_groups, is_here, list_groups
+from upstream.fronted.group_lists import describe_groups, list_groups
 from upstream.fronted.offset_resets import submit_reset
 from upstream.hooks import Takeovers
 from upstream.offsets.offsets import Offsets

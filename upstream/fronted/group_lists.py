@@ -18,7 +18,7 @@ from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGro
 from model.commands.places import ListPlaces
 from model.errors import ErrorCode
 from model.ids import GroupId
-from model.places import GroupPlace, Place
+from model.places import is_here
 from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribedClassicGroup,
@@ -28,15 +28,7 @@ from model.responses.groups import (
 )
 from model.responses.places import PlacesResponse
 
-HERE: Final = frozenset({Place.MUSTER, Place.RETURNING})
-"""The places of the groups that Muster coordinates."""
-
 _ELSEWHERE: Final = "The cluster coordinates the group."
-
-
-def is_here(place: GroupPlace | None) -> bool:
-    """Whether Muster coordinates the group of that place."""
-    return place is not None and place.place in HERE
 
 
 def list_groups(coordinator: Coordinator, command: ListGroups, reply: Reply) -> None:
@@ -91,7 +83,7 @@ def describe_groups(
                 reply(
                     DescribeGroupsResponse(
                         tuple(
-                            _show_empty(next(classic)) if is_of[group_id] else _elsewhere(group_id)
+                            next(classic) if is_of[group_id] else _elsewhere(group_id)
                             for group_id in command.group_ids
                         )
                     )
@@ -118,10 +110,3 @@ def describe_groups(
 def _elsewhere(group_id: GroupId) -> DescribedClassicGroup:
     code = ErrorCode.NOT_COORDINATOR
     return compute_failed_classic_description(group_id, _ELSEWHERE, code, state="")
-
-
-def _show_empty(group: DescribedClassicGroup) -> DescribedClassicGroup:
-    """A group that is here by its place alone is empty: its offsets are in the cluster."""
-    if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
-        return DescribedClassicGroup(group.group_id, ErrorCode.NONE, None, EMPTY, "", "")
-    return group

@@ -15,6 +15,7 @@ from coordinator.core.state.shard import Shard
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId
 from model.log.records import ConsumerGroupMemberMetadataValue, MemberState
+from model.places import is_here
 from model.responses.groups import (
     DescribedClassicGroup,
     DescribedClassicMember,
@@ -192,7 +193,8 @@ def describe_classic_group(shard: Shard, group_id: GroupId) -> DescribedClassicG
     group = shard.classic_group(group_id)
     if group is not None:
         return _describe_known(group)
-    if shard.has_simple_group(group_id):
+    if shard.has_simple_group(group_id) or is_here(shard.places.get(group_id)):
+        # The offsets of a group that is here may be in the cluster.
         return DescribedClassicGroup(group_id, ErrorCode.NONE, None, EMPTY, "", "")
     return compute_failed_classic_description(group_id, f"Group {group_id} not found.")
 

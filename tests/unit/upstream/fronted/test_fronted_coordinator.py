@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
@@ -240,6 +240,16 @@ async def test_descriptions_are_of_what_is_here(doors: Doors) -> None:
         ("g", ErrorCode.GROUP_ID_NOT_FOUND),
         ("other", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
+
+
+async def test_a_consumer_group_is_not_shown_as_an_empty_classic_group(doors: Doors) -> None:
+    """Bug: DescribeGroups said that each group that is here and not classic is empty."""
+    await doors.place(Place.MUSTER, OTHER)
+    await doors.ask(replace(make_heartbeat(), group_id=OTHER)).answer()
+    answer = await doors.ask(DescribeGroups(CALLER, (OTHER,))).answer()
+    assert isinstance(answer, DescribeGroupsResponse)
+    (other,) = answer.groups
+    assert (other.error, other.state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
 
 
 # ---------------------------------------------------------------------------- deleting groups
