@@ -30,7 +30,7 @@ from coordinator.runtime.loading.command_gate import Serving
 from coordinator.runtime.loading.load_in_progress import LoadInProgress
 from coordinator.runtime.loading.loading import Loading
 from coordinator.runtime.loading.shard_loader import load_places, read_last_timestamp
-from coordinator.runtime.loading.token_start import write_token_start
+from coordinator.runtime.loading.token_start import TokenStart
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.loop.write_space import Space
 from coordinator.runtime.members.heartbeat_ticket import Ticket, make_ticket
@@ -145,9 +145,7 @@ class Runtime:
             self.stats,
             self.liveness,
             self._shards,
-            write_token_start=lambda: write_token_start(
-                store, self._clock, self.parts.catalogue.token_start_ms
-            ),
+            token_start=TokenStart(store, self._clock, self.parts.catalogue.token_start_ms),
             make_shard=self._make_shard,
             arm_timers=self.parts.timers.arm,
             on_loaded=self._go_on,

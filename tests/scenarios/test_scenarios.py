@@ -17,6 +17,7 @@ import pytest
 
 from coordinator.core.state import consumer_group
 from model.configs.coordinator_settings import CoordinatorSettings
+from model.log.side_records import TokenStartKey
 from tests.scenarios.commands import Commands, Line, parse_line
 from tests.scenarios.server import ScenarioServer
 from tests.scenarios.text import (
@@ -120,7 +121,9 @@ def run_block(
             output.append(f"{prefix}no answer yet")
             waiting.append(Waiting(f"{line.verb} {name}".strip(), answer))
     for write in server.take_written():
-        output += [f"+ {format_side(record)}" for record in write.side]
+        # The time of tokens is of a start, and of no group.
+        side = (record for record in write.side if not isinstance(record.key, TokenStartKey))
+        output += [f"+ {format_side(record)}" for record in side]
         output += [f"+ {format_record(record)}" for record in write.records]
         output += [f"+ {text}" for text in format_transactions(write.transactions)]
     output += [f"@ {text}" for text in format_deadlines(server.take_deadlines())]

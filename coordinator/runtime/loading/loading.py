@@ -24,6 +24,7 @@ from coordinator.core.state.shard import Shard
 from coordinator.core.state.tokens import compute_first_token
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.loading.shard_loader import ShardLoader
+from coordinator.runtime.loading.token_start import TokenStart
 from coordinator.runtime.loop.slices import STALL_RETRY_MS, Paced, Slices
 from coordinator.runtime.loop.stats import Stats
 from model.commands.classic import ClassicDeadline
@@ -45,10 +46,9 @@ GROUP_COST = 5
 class Loading:
     """Replaces the empty shards in ``shards`` by loaded ones.
 
-    ``write_token_start`` returns the wall time that tokens begin at. ``make_shard`` makes a shard
-    with the current topic image. ``arm_timers`` is called after sessions have started.
-    ``on_loaded`` is called per shard with the groups whose topics changed and the groups that lack
-    a target, ``on_finished`` once all shards are loaded.
+    ``make_shard`` makes a shard with the current topic image. ``arm_timers`` is called after
+    sessions have started. ``on_loaded`` is called per shard with the groups whose topics changed
+    and the groups that lack a target, ``on_finished`` once all shards are loaded.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Loading:
         liveness: Liveness,
         shards: list[Shard],
         *,
-        write_token_start: Callable[[], int],
+        token_start: TokenStart,
         make_shard: Callable[[LogPartition], Shard],
         arm_timers: Callable[[], None],
         on_loaded: Callable[[Collection[GroupId], Collection[GroupId], Collection[GroupId]], None],
@@ -68,8 +68,7 @@ class Loading:
     ) -> None:
         self._slices = slices
         self._clock = clock
-        self._write_token_start = write_token_start
-        self._token_start_ms: int | None = None
+        self._token_start = token_start
         self._stats = stats
         self._liveness = liveness
         self._shards = shards
@@ -94,9 +93,9 @@ class Loading:
 
     def finish(self) -> None:
         """Load the remaining shards at once, a store that stalls too. Raises the store's error."""
-        while self._token_start_ms is None:
+        while not self._token_start.is_written:
             with suppress(StoreStalled):
-                self._begin_tokens()
+                self._token_start.write()
         while self._turns:
             self._load(SLICE_COST)
         self._end(None)
@@ -119,14 +118,10 @@ class Loading:
         """The shards still loading."""
         return self._left.keys()
 
-    def _begin_tokens(self) -> None:
-        if self._token_start_ms is None:
-            self._token_start_ms = self._write_token_start()
-
     def _load_in_slices(self) -> Paced[None]:
         while self._turns:
             try:
-                self._begin_tokens()
+                self._token_start.write()
                 self._load(SLICE_COST)
             except StoreStalled:
                 yield STALL_RETRY_MS
@@ -156,9 +151,8 @@ class Loading:
         """Load one shard; yields the cost of each step."""
         loader = ShardLoader(store, self._make_shard(partition))
         shard = loader.shard
-        assert self._token_start_ms is not None
         log_end = store.next_offset(partition)
-        begin_tokens(shard, compute_first_token(self._token_start_ms, log_end))
+        begin_tokens(shard, compute_first_token(self._token_start.wall_ms, log_end))
         yield from loader.steps()
         end_load(shard)
         unsettled = []
