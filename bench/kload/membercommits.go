@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -89,7 +90,7 @@ func (c *client) findCoordinator(group string) (hostPort string, code int16, err
 func settleSeats(seats []*seat, clients []*client) error {
 	deadline := time.Now().Add(settleTime)
 	for time.Now().Before(deadline) {
-		if err := forAll(len(seats), func(i int) error { return joinSeat(seats[i], clients[i]) }); err != nil {
+		if err := joinAll(seats, clients); err != nil {
 			return err
 		}
 		if err := forAll(len(seats), func(i int) error { return checkSeat(seats[i], clients[i]) }); err != nil {
@@ -100,6 +101,33 @@ func settleSeats(seats []*seat, clients []*client) error {
 		}
 	}
 	return fmt.Errorf("the groups are not stable after %v", settleTime)
+}
+
+// joinAll returns when each member has joined. Until then those that have joined send heartbeats,
+// and join again if their group rebalances: a late member's join waits for them.
+func joinAll(seats []*seat, clients []*client) error {
+	var missing atomic.Int64
+	missing.Store(int64(len(seats)))
+	return forAll(len(seats), func(i int) error {
+		deadline := time.Now().Add(settleTime)
+		if err := joinSeat(seats[i], clients[i]); err != nil {
+			return err
+		}
+		for missing.Add(-1); missing.Load() > 0 && time.Now().Before(deadline); time.Sleep(retryPause) {
+			if err := checkSeat(seats[i], clients[i]); err != nil {
+				return err
+			}
+			if seats[i].generation != noGeneration {
+				continue
+			}
+			missing.Add(1)
+			if err := joinSeat(seats[i], clients[i]); err != nil {
+				return err
+			}
+			missing.Add(-1)
+		}
+		return nil
+	})
 }
 
 func forAll(count int, do func(int) error) error {
