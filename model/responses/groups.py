@@ -21,6 +21,21 @@ class NamedTopicPartitions:
 
 
 @value
+class DescribedWait:
+    """Partitions of a member's target assignment that another member still owns.
+
+    ``waited_ms`` counts from when the target was computed. ``left_ms`` is how much longer the owner
+    may keep them before its rebalance timeout removes it; ``None`` until it has been asked for
+    them, and both are ``None`` for the past.
+    """
+
+    owner_id: MemberId
+    partitions: tuple[NamedTopicPartitions, ...]
+    waited_ms: int | None
+    left_ms: int | None
+
+
+@value
 class DescribedMember:
     """A member as ConsumerGroupDescribe shows it. ``member_type`` 1: the consumer protocol."""
 
@@ -37,6 +52,7 @@ class DescribedMember:
     target_assignment: tuple[NamedTopicPartitions, ...]
     state: str
     member_type: int = 1
+    waits: tuple[DescribedWait, ...] = ()
 
 
 @value

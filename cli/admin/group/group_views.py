@@ -14,6 +14,7 @@ from cli.admin.group.group_renders import (
     render_subscription,
     render_type,
 )
+from cli.admin.group.group_waits import render_waits
 from cli.output import Listing
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def compute_description(group: admin_pb2.Group) -> Listing:
     preface = [head]
     if not group.members:
         preface.append(f"Group {group.group_id} has no active members.")
+    preface += render_waits(group.members)
     content = as_dict(group)
     return Listing(
         "group.describe", DESCRIBED_COLUMNS, rows, content, "members", DESCRIBED_WIDE, preface

@@ -190,6 +190,15 @@ class Liveness:
             self._put_rebalance(entry, now_ms + max(timeout_ms, 0), epoch, now_ms)
             entry.must_go = False
 
+    def compute_rebalance_left_ms(
+        self, group_id: GroupId, member_id: MemberId, now_ms: int
+    ) -> int | None:
+        """How long the member may still take to leave its epoch; ``None`` if it need not leave."""
+        entry = self.get(group_id, member_id)
+        if entry is None or entry.rebalance is None:
+            return None
+        return max(0, entry.rebalance.at_ms - (now_ms - self.stalls.stalled_ms))
+
     def cancel_rebalance(self, group_id: GroupId, member_id: MemberId) -> None:
         """Cancel the rebalance timeout: the member has left the epoch."""
         entry = self.get(group_id, member_id)

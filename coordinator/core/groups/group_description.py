@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from coordinator.core.client_assignors.selection import compute_selected_assignor
+from coordinator.core.groups.waits import compute_waits
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.consumer_member import NO_NUMBERS, Member
 from coordinator.core.state.partition_numbers import PartitionNumbers
@@ -21,6 +22,7 @@ from model.responses.groups import (
     DescribedClassicMember,
     DescribedConsumerGroup,
     DescribedMember,
+    DescribedWait,
     ListedGroup,
     NamedTopicPartitions,
 )
@@ -30,6 +32,13 @@ CONSUMER = "consumer"
 CLASSIC = "classic"
 EMPTY = "Empty"
 DEAD = "Dead"
+
+
+class WaitTimes(NamedTuple):
+    """What tells how long members wait: the wall clock, and how long an owner may still take."""
+
+    now_ms: int
+    left_ms_of: Callable[[MemberId], int | None]
 
 
 def list_groups(shard: Shard) -> Iterator[ListedGroup]:
@@ -68,12 +77,12 @@ def describe_consumer_group(shard: Shard, group_id: GroupId) -> DescribedConsume
 
 
 def begin_description(
-    shard: Shard, group_id: GroupId
+    shard: Shard, group_id: GroupId, times: WaitTimes | None = None
 ) -> tuple[DescribedConsumerGroup, Iterator[DescribedMember]]:
     """``describe_consumer_group`` in two parts: the group without members, and the members.
 
     The members are described lazily, but as of now: the values of a member are replaced when they
-    change, never modified.
+    change, never modified. Without ``times``, as for the past, no wait has a length.
     """
     group = shard.consumer_groups.get(group_id)
     if group is None:
@@ -97,7 +106,29 @@ def begin_description(
     image, numbers = shard.image, group.numbers
     # The tokens alone are modified.
     tokens = group.token_of[:] if shard.next_token else None
-    return described, (_describe_member(image, numbers, state, tokens) for state in states)
+    waits, since_ms = compute_waits(group), group.assignment_timestamp
+
+    def describe(state: _MemberState) -> DescribedMember:
+        found = tuple(
+            _describe_wait(owner_id, _named(image, numbers, held), since_ms, times)
+            for owner_id, held in waits.of(state.slot)
+        )
+        return _describe_member(image, numbers, state, tokens, found)
+
+    return described, map(describe, states)
+
+
+def _describe_wait(
+    owner_id: MemberId,
+    partitions: tuple[NamedTopicPartitions, ...],
+    since_ms: int,
+    times: WaitTimes | None,
+) -> DescribedWait:
+    if times is None:
+        return DescribedWait(owner_id, partitions, None, None)
+    # A log of an older Kafka has no time of the target.
+    waited_ms = max(0, times.now_ms - since_ms) if since_ms > 0 else None
+    return DescribedWait(owner_id, partitions, waited_ms, times.left_ms_of(owner_id))
 
 
 def compute_failed_description(
@@ -110,6 +141,7 @@ def compute_failed_description(
 class _MemberState(NamedTuple):
     """A snapshot of a member: its values are replaced when they change, never modified."""
 
+    slot: int
     member_id: MemberId
     member_epoch: int
     state: MemberState
@@ -121,6 +153,7 @@ class _MemberState(NamedTuple):
 
 def _take_state(member: Member) -> _MemberState:
     return _MemberState(
+        member.slot,
         member.member_id,
         member.member_epoch,
         member.state,
@@ -136,6 +169,7 @@ def _describe_member(
     partitions: PartitionNumbers,
     member: _MemberState,
     tokens: array[int] | None,
+    waits: tuple[DescribedWait, ...],
 ) -> DescribedMember:
     def name(
         numbers: Sequence[int], tokens: array[int] | None = None
@@ -157,6 +191,7 @@ def _describe_member(
         target_assignment=name(member.target or NO_NUMBERS),
         state=member.state.name,
         member_type=int(metadata is None or metadata.classic_member_metadata is None),
+        waits=waits,
     )
 
 
@@ -164,7 +199,7 @@ def _named(
     image: TopicImage,
     partitions: PartitionNumbers,
     numbers: Sequence[int],
-    tokens: array[int] | None,
+    tokens: array[int] | None = None,
 ) -> tuple[NamedTopicPartitions, ...]:
     """The partitions with topic names; those of deleted topics are left out.
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.groups.group_description import (
+    WaitTimes,
     begin_description,
     describe_classic_group,
     list_groups,
@@ -22,7 +24,7 @@ from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGro
 from model.commands.ownership import CheckToken
 from model.commands.places import ListPlaces
 from model.errors import GroupError, UnknownServerError
-from model.ids import GroupId, compute_log_partition
+from model.ids import GroupId, MemberId, compute_log_partition
 from model.places import GroupPlace
 from model.responses.groups import (
     ConsumerGroupDescribeResponse,
@@ -42,8 +44,9 @@ SLICE = 500
 class GroupReads:
     """Answers read commands."""
 
-    def __init__(self, context: ShardContext) -> None:
+    def __init__(self, context: ShardContext, liveness: Liveness) -> None:
         self._context = context
+        self._liveness = liveness
 
     def submit(self, command: ReadCommand, reply: Reply) -> None:
         """Read; the response is sent when everything it shows is durable."""
@@ -57,13 +60,22 @@ class GroupReads:
         self, command: ReadCommand, group_ids: tuple[GroupId, ...], reply: Reply
     ) -> Steps[None]:
         context = self._context
-        answer = yield from read_groups(context.shards, command)
+        answer = yield from read_groups(context.shards, command, self._wait_times)
         # What was read in earlier iterations is durable by then, too.
         if isinstance(command, ListGroups | ListPlaces):
             generation = context.durability.generation_of_all()
             context.writer.answer_when_durable(generation, reply, answer)
         else:
             context.answer(group_ids, reply, answer)
+
+    def _wait_times(self, group_id: GroupId) -> WaitTimes:
+        clock = self._context.clock
+        now_ms = clock.monotonic_ms()
+
+        def left_ms_of(member_id: MemberId) -> int | None:
+            return self._liveness.compute_rebalance_left_ms(group_id, member_id, now_ms)
+
+        return WaitTimes(clock.wall_ms(), left_ms_of)
 
 
 def _get_group_ids(command: ReadCommand) -> tuple[GroupId, ...]:
@@ -77,7 +89,11 @@ def _get_group_ids(command: ReadCommand) -> tuple[GroupId, ...]:
             return command.group_ids
 
 
-def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
+def read_groups(
+    shards: Sequence[Shard],
+    command: ReadCommand,
+    times_of: Callable[[GroupId], WaitTimes | None] = lambda _: None,
+) -> Steps[Answer]:
     """The response from memory, durable or not. Each group is shown as of one moment."""
 
     def shard_of(group_id: GroupId) -> Shard:
@@ -89,7 +105,7 @@ def read_groups(shards: Sequence[Shard], command: ReadCommand) -> Steps[Answer]:
         case ListPlaces():
             return (yield from _list_places(shards))
         case ConsumerGroupDescribe(_, ids):
-            return (yield from _describe_consumer_groups(shard_of, ids))
+            return (yield from _describe_consumer_groups(shard_of, ids, times_of))
         case DescribeGroups(_, ids):
             return (yield from _describe_classic_groups(shard_of, ids))
         case CheckToken(group_id=group_id):
@@ -117,12 +133,14 @@ def _describe_classic_groups(
 
 
 def _describe_consumer_groups(
-    shard_of: Callable[[GroupId], Shard], group_ids: Sequence[GroupId]
+    shard_of: Callable[[GroupId], Shard],
+    group_ids: Sequence[GroupId],
+    times_of: Callable[[GroupId], WaitTimes | None],
 ) -> Steps[ConsumerGroupDescribeResponse]:
     groups: list[DescribedConsumerGroup] = []
     left = SLICE
     for group_id in group_ids:
-        group, rest = begin_description(shard_of(group_id), group_id)
+        group, rest = begin_description(shard_of(group_id), group_id, times_of(group_id))
         members: list[DescribedMember] = []
         while taken := list(islice(rest, left)):
             members += taken

@@ -19,6 +19,7 @@ from model.responses.groups import (
     DescribedClassicMember,
     DescribedConsumerGroup,
     DescribedMember,
+    DescribedWait,
     ListedGroup,
 )
 from model.responses.migration import MigrationPlan, MigrationReason, PlannedMember
@@ -205,4 +206,14 @@ def _encode_member(member: DescribedMember) -> admin_pb2.GroupMember:
             if member.member_type
             else admin_pb2.MEMBER_PROTOCOL_CLASSIC
         ),
+        waits=[_encode_wait(wait) for wait in member.waits],
+    )
+
+
+def _encode_wait(wait: DescribedWait) -> admin_pb2.MemberWait:
+    return admin_pb2.MemberWait(
+        owner_id=wait.owner_id,
+        partitions=encode_named(wait.partitions),
+        waited_ms=wait.waited_ms,
+        left_ms=wait.left_ms,
     )

@@ -164,7 +164,7 @@ class Group(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., group_epoch: _Optional[int] = ..., assignment_epoch: _Optional[int] = ..., assignor_name: _Optional[str] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., protocol: _Optional[str] = ...) -> None: ...
 
 class GroupMember(_message.Message):
-    __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "state", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "pending_revocation", "target_assignment", "classic_metadata", "classic_assignment", "protocol")
+    __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "state", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "pending_revocation", "target_assignment", "classic_metadata", "classic_assignment", "protocol", "waits")
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     RACK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +180,7 @@ class GroupMember(_message.Message):
     CLASSIC_METADATA_FIELD_NUMBER: _ClassVar[int]
     CLASSIC_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     member_id: str
     instance_id: str
     rack_id: str
@@ -195,7 +196,20 @@ class GroupMember(_message.Message):
     classic_metadata: bytes
     classic_assignment: bytes
     protocol: MemberProtocol
-    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., state: _Optional[_Union[MemberState, str]] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., pending_revocation: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., classic_metadata: _Optional[bytes] = ..., classic_assignment: _Optional[bytes] = ..., protocol: _Optional[_Union[MemberProtocol, str]] = ...) -> None: ...
+    waits: _containers.RepeatedCompositeFieldContainer[MemberWait]
+    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., state: _Optional[_Union[MemberState, str]] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., pending_revocation: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., classic_metadata: _Optional[bytes] = ..., classic_assignment: _Optional[bytes] = ..., protocol: _Optional[_Union[MemberProtocol, str]] = ..., waits: _Optional[_Iterable[_Union[MemberWait, _Mapping]]] = ...) -> None: ...
+
+class MemberWait(_message.Message):
+    __slots__ = ("owner_id", "partitions", "waited_ms", "left_ms")
+    OWNER_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    WAITED_MS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    owner_id: str
+    partitions: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicPartitions]
+    waited_ms: int
+    left_ms: int
+    def __init__(self, owner_id: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., waited_ms: _Optional[int] = ..., left_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeGroupRequest(_message.Message):
     __slots__ = ("group_id", "as_of")

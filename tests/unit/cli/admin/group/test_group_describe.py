@@ -33,7 +33,8 @@ async def test_groups_that_are_named_are_in_one_table(server: Server) -> None:
     lines = shown.out.splitlines()
     assert lines[0].startswith("one: Consumer, Stable, group epoch ")
     assert lines[1].startswith("big: Consumer, Reconciling, group epoch ")
-    assert [line.split()[:2] for line in lines[3:]] == [["one", "m1"], ["big", "m1"], ["big", "m2"]]
+    assert lines[2].startswith("m2 waits for ")
+    assert [line.split()[:2] for line in lines[4:]] == [["one", "m1"], ["big", "m1"], ["big", "m2"]]
     lined = await server.run("group", "describe", "one", "big", "-o", "jsonl")
     groups = [json.loads(line) for line in lined.out.splitlines()]
     assert [(group["group_id"], len(group["members"])) for group in groups] == [
