@@ -72,7 +72,7 @@ def weigh(
     if (since is None) == (bootstrap is None):
         raise CommandError("give either --since or --bootstrap-server", ExitCode.USAGE)
     from cli.admin_client import connect
-    from cli.log.as_of_option import parse_as_of, read_wall_ms
+    from cli.log.as_of_option import parse_as_of_option, read_wall_ms
     from cli.log.cluster import Cluster
 
     with connect(server, timeout, server_config) as client:
@@ -86,7 +86,7 @@ def weigh(
             cluster = Cluster(bootstrap, command_config, timeout)
             weights = weigh_by_lag(cluster.list_end_offsets(now), now)
         else:
-            as_of = parse_as_of(since)
+            as_of = parse_as_of_option(since)
             assert as_of is not None
             if as_of.WhichOneof("position") != "timestamp_ms":
                 raise CommandError(f"--since {since!r} is not a time", ExitCode.USAGE)

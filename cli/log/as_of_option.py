@@ -27,18 +27,21 @@ AsOfOption: TypeAlias = Annotated[
 ]
 
 
-def parse_as_of(text: str | None) -> types_pb2.AsOf | None:
-    """Parse ``--as-of`` for a request; raise ``CommandError`` unless it is a time or an offset."""
+def parse_as_of_option(text: str | None) -> types_pb2.AsOf | None:
+    """Parse ``--as-of`` for a request, if it is given."""
+    return None if text is None else parse_as_of(text)
+
+
+def parse_as_of(text: str, option: str = "--as-of") -> types_pb2.AsOf:
+    """Parse a past position; raise ``CommandError`` unless it is a time or an offset."""
     from cli.log.record_filters import parse_time
     from muster.v1 import types_pb2
 
-    if text is None:
-        return None
     if match := _OFFSET.fullmatch(text):
         return types_pb2.AsOf(offset=int(match[1]))
-    timestamp_ms = parse_time("--as-of", text, read_wall_ms)
+    timestamp_ms = parse_time(option, text, read_wall_ms)
     if timestamp_ms > _TIMESTAMP_MAX:
-        raise CommandError(f"--as-of {text!r} is not a time: it is too large", ExitCode.USAGE)
+        raise CommandError(f"{option} {text!r} is not a time: it is too large", ExitCode.USAGE)
     return types_pb2.AsOf(timestamp_ms=timestamp_ms)
 
 

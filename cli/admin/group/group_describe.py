@@ -31,7 +31,7 @@ from cli.admin.group.group_views import (
     compute_states,
 )
 from cli.errors import CommandError, ExitCode
-from cli.log.as_of_option import AsOfOption, parse_as_of
+from cli.log.as_of_option import AsOfOption, parse_as_of_option
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -78,7 +78,7 @@ def describe(
     view = _choose_view(members, offsets, state, verbose)
     sought = not named
     check_selection(named, is_all, pattern, unconverged)
-    position = parse_as_of(as_of)
+    position = parse_as_of_option(as_of)
     if position is not None and (sought or len(named) > 1 or view is View.OFFSETS):
         raise CommandError(
             "--as-of is for one named group; for offsets, see muster group offsets --as-of",

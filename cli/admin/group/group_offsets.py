@@ -10,7 +10,7 @@ import typer
 from cli.admin.group.group_renders import GroupArgument, add_position
 from cli.admin.group.group_selection import read_each
 from cli.errors import CommandError, ExitCode
-from cli.log.as_of_option import AsOfOption, parse_as_of
+from cli.log.as_of_option import AsOfOption, parse_as_of_option
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -52,7 +52,7 @@ def offsets(
     """Show the committed offsets of a group, its lag, and the owners of the partitions."""
     from cli.admin_client import connect
 
-    position = parse_as_of(as_of)
+    position = parse_as_of_option(as_of)
     with connect(server, timeout, command_config) as client:
         if position is not None:
             past = client.fetch_offsets(group, require_stable, position)

@@ -25,6 +25,7 @@ from cli.admin.resets.reset_options import (
     LatestOption,
     OffsetOption,
     OtherGroupOption,
+    PastOption,
     ShiftOption,
     TopicsOption,
 )
@@ -75,6 +76,7 @@ def reset(
     to_offset: OffsetOption = None,
     from_file: FileOption = None,
     to_group: OtherGroupOption = None,
+    to_as_of: PastOption = None,
     clamp: ClampOption = False,
     create: CreateOption = False,
     export: ExportOption = False,
@@ -101,9 +103,10 @@ def reset(
         to_offset,
         from_file,
         to_group,
+        to_as_of,
     )
     strategy.fill(request, read_wall_ms)
-    has_own = from_file is not None or to_group is not None
+    has_own = any(given is not None for given in (from_file, to_group, to_as_of))
     if bool(topics) + all_topics != 1 and not (has_own and not topics):
         raise CommandError(
             "say which offsets: --topic TOPIC[:0,1], or --all-topics for all that are committed",

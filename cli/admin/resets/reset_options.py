@@ -60,6 +60,12 @@ OtherGroupOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--to-group", metavar="GROUP", help="The committed offsets of that group."),
 ]
+PastOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--to-as-of", metavar="TIME|offset:N", help="What the group had committed at that time."
+    ),
+]
 ExportOption: TypeAlias = Annotated[
     bool, typer.Option("--export", help="Print the new offsets as CSV for --from-file.")
 ]

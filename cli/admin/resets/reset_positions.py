@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.errors import CommandError, ExitCode
+from cli.log.as_of_option import parse_as_of
 
 if TYPE_CHECKING:
     from muster.v1 import reset_pb2
@@ -36,6 +37,7 @@ class Strategy:
     to_offset: int | None = None
     from_file: Path | None = None
     to_group: str | None = None
+    to_as_of: str | None = None
 
     def fill(self, request: reset_pb2.ResetOffsetsRequest, now_ms: Callable[[], int]) -> None:
         """Set ``to`` of the request. Raises ``CommandError`` unless exactly one option is given."""
@@ -49,7 +51,8 @@ class Strategy:
         if len(given) != 1:
             raise CommandError(
                 "say where to, with exactly one of --to-earliest, --to-latest, --to-current, "
-                "--to-datetime, --by-duration, --shift-by, --to-offset, --from-file and --to-group",
+                "--to-datetime, --by-duration, --shift-by, --to-offset, --from-file, --to-group "
+                "and --to-as-of",
                 ExitCode.USAGE,
             )
         if self.to_earliest:
@@ -70,6 +73,8 @@ class Strategy:
             request.plan.CopyFrom(read_plan(self.from_file, request.group_id))
         elif self.to_group is not None:
             request.other_group_id = self.to_group
+        elif self.to_as_of is not None:
+            request.as_of.CopyFrom(parse_as_of(self.to_as_of, "--to-as-of"))
 
 
 def fill_position(

@@ -26,7 +26,8 @@ class Known:
     """What is known of the partitions of a reset.
 
     ``before`` are the group's committed offsets, ``starts`` and ``ends`` where the logs begin and
-    end. ``wanted`` are positions that were looked up: by time, of a plan, or of another group.
+    end. ``wanted`` are positions that were looked up: by time, of a plan, of another group, or
+    of the past.
     """
 
     before: Offsets
@@ -94,7 +95,7 @@ def _find_position(request: reset_pb2.ResetOffsetsRequest, place: Place, known: 
             if found is None:
                 raise _compute_unknown(place, "the offset of that time is")
             return found if found >= 0 else _find_end(place, known)
-        case "plan":
+        case "plan" | "as_of":
             return known.wanted[place]
         case "other_group_id":
             found = known.wanted.get(place)
@@ -104,7 +105,9 @@ def _find_position(request: reset_pb2.ResetOffsetsRequest, place: Place, known: 
                 )
             return found
         case _:
-            raise InvalidField("to", "say where to: a position, an offset, a time, a plan, a group")
+            raise InvalidField(
+                "to", "say where to: a position, an offset, a time, a plan, a group, or as of when"
+            )
 
 
 def _find_named(position: int, place: Place, known: Known) -> int:

@@ -20,6 +20,7 @@ from coordinator.service.admin.reset_plan import (
 )
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
+from coordinator.service.calls.past_positions import decode_as_of, read_past
 from coordinator.service.calls.request_ids import RequestIds
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.decode import decode_offset_group_id
@@ -28,9 +29,9 @@ from model.acls import Operation
 from model.caller import Caller
 from model.commands.offsets import COMMIT_PARTITIONS_MAX, OffsetFetch
 from model.commands.resets import DescribeReset, ResetOffsets
-from model.errors import ResetRefused, UnknownTopicOrPartition
+from model.errors import GroupError, ResetRefused, UnknownTopicOrPartition
 from model.ids import GroupId, TopicName
-from model.responses.offsets import OffsetFetchResponse
+from model.responses.offsets import FetchedTopic, OffsetFetchResponse
 from model.responses.resets import OffsetsReset, ResetProgress
 from muster.v1 import reset_pb2, reset_pb2_grpc, types_pb2
 
@@ -149,7 +150,7 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         self, request: reset_pb2.ResetOffsetsRequest, committed: Offsets, wanted: Offsets
     ) -> list[Place]:
         """The partitions that the request is about, each once."""
-        has_own = request.WhichOneof("to") in ("plan", "other_group_id")
+        has_own = request.WhichOneof("to") in ("plan", "other_group_id", "as_of")
         if not request.topics:
             places = dict.fromkeys(wanted if has_own else committed)
         else:
@@ -175,7 +176,7 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
                 yield name, partition
 
     async def _find_wanted(self, caller: Caller, request: reset_pb2.ResetOffsetsRequest) -> Offsets:
-        """The positions that a plan or another group has."""
+        """The positions that a plan, another group or the group of the past has."""
         match request.WhichOneof("to"):
             case "plan":
                 return {
@@ -190,6 +191,8 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
                         f"The group {request.other_group_id} has no committed offsets."
                     )
                 return found
+            case "as_of":
+                return await self._fetch_past(caller, GroupId(request.group_id), request.as_of)
             case _:
                 return {}
 
@@ -199,14 +202,44 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         """All committed offsets of a group."""
         response = await self._coordinator.call(OffsetFetch(caller, group_id, None))
         assert isinstance(response, OffsetFetchResponse)
-        return {
-            (topic.name, row.partition): row.offset
-            for topic in response.topics
-            for row in topic.partitions
-            if topic.name is not None and row.offset >= 0
-        }
+        return _find_committed(response.topics)
+
+    async def _fetch_past(
+        self, caller: Caller, group_id: GroupId, as_of: types_pb2.AsOf
+    ) -> dict[Place, int]:
+        """All that were committed at a past position, of topics that are still there."""
+        command = OffsetFetch(caller, group_id, None)
+        past = await read_past(self._services, group_id, decode_as_of(as_of), (command,))
+        (response,) = past.responses
+        if isinstance(response, GroupError):
+            raise response
+        assert isinstance(response, OffsetFetchResponse)
+        by_name = self._coordinator.image.by_name
+
+        def is_there(topic: FetchedTopic) -> bool:
+            now = None if topic.name is None else by_name.get(topic.name)
+            # A topic made again under the name of a deleted one has other records.
+            return now is not None and topic.topic_id in (None, now.topic_id)
+
+        same = [topic for topic in response.topics if is_there(topic)]
+        found = _find_committed(same)
+        if not found:
+            raise ResetRefused(
+                f"The group {group_id} had no committed offsets then, of topics that are still "
+                "there."
+            )
+        return found
 
     async def _find_offsets(self, places: Sequence[Place], timestamp_ms: int) -> Offsets:
         if self._ends is None:
             return {}
         return await self._ends.find_offsets_at(places, timestamp_ms)
+
+
+def _find_committed(topics: Iterable[FetchedTopic]) -> dict[Place, int]:
+    return {
+        (topic.name, row.partition): row.offset
+        for topic in topics
+        for row in topic.partitions
+        if topic.name is not None and row.offset >= 0
+    }

@@ -25,29 +25,29 @@ _sym_db = _symbol_database.Default()
 from muster.v1 import types_pb2 as muster_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/reset.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"4\n\tResetPlan\x12\'\n\x06topics\x18\x01 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\"\xe6\x02\n\x13ResetOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12*\n\x06topics\x18\x02 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12,\n\x08position\x18\x03 \x01(\x0e\x32\x18.muster.v1.ResetPositionH\x00\x12\x16\n\x0ctimestamp_ms\x18\x04 \x01(\x03H\x00\x12\x12\n\x08shift_by\x18\x05 \x01(\x03H\x00\x12\x10\n\x06offset\x18\x06 \x01(\x03H\x00\x12$\n\x04plan\x18\x07 \x01(\x0b\x32\x14.muster.v1.ResetPlanH\x00\x12\x18\n\x0eother_group_id\x18\x08 \x01(\tH\x00\x12\r\n\x05\x63lamp\x18\t \x01(\x08\x12\x14\n\x0c\x63reate_group\x18\n \x01(\x08\x12\x0f\n\x07preview\x18\x0b \x01(\t\x12\x15\n\rvalidate_only\x18\x0c \x01(\x08\x12\x12\n\nrequest_id\x18\r \x01(\tB\x04\n\x02to\"y\n\x14ResetOffsetsResponse\x12-\n\npartitions\x18\x01 \x03(\x0b\x32\x19.muster.v1.ResetPartition\x12\x0f\n\x07preview\x18\x02 \x01(\t\x12\x0c\n\x04live\x18\x03 \x01(\x08\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x05\"#\n\x0fGetResetRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"_\n\x10GetResetResponse\x12\x13\n\x0bgroup_epoch\x18\x01 \x01(\x05\x12\x0c\n\x04\x64one\x18\x02 \x01(\x08\x12(\n\twaits_for\x18\x03 \x03(\x0b\x32\x15.muster.v1.ResetOwner\"G\n\nResetOwner\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x13\n\x0b\x63lient_host\x18\x03 \x01(\t\"\xe0\x01\n\x0eResetPartition\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x1a\n\roffset_before\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0coffset_after\x18\x04 \x01(\x03\x12\x19\n\x0cstart_offset\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x17\n\nend_offset\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x0f\n\x07\x63lamped\x18\x07 \x01(\x08\x42\x10\n\x0e_offset_beforeB\x0f\n\r_start_offsetB\r\n\x0b_end_offset*\x83\x01\n\rResetPosition\x12\x1e\n\x1aRESET_POSITION_UNSPECIFIED\x10\x00\x12\x1b\n\x17RESET_POSITION_EARLIEST\x10\x01\x12\x19\n\x15RESET_POSITION_LATEST\x10\x02\x12\x1a\n\x16RESET_POSITION_CURRENT\x10\x03\x32\xa4\x01\n\x0cResetService\x12O\n\x0cResetOffsets\x12\x1e.muster.v1.ResetOffsetsRequest\x1a\x1f.muster.v1.ResetOffsetsResponse\x12\x43\n\x08GetReset\x12\x1a.muster.v1.GetResetRequest\x1a\x1b.muster.v1.GetResetResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/reset.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"4\n\tResetPlan\x12\'\n\x06topics\x18\x01 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\"\x88\x03\n\x13ResetOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12*\n\x06topics\x18\x02 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12,\n\x08position\x18\x03 \x01(\x0e\x32\x18.muster.v1.ResetPositionH\x00\x12\x16\n\x0ctimestamp_ms\x18\x04 \x01(\x03H\x00\x12\x12\n\x08shift_by\x18\x05 \x01(\x03H\x00\x12\x10\n\x06offset\x18\x06 \x01(\x03H\x00\x12$\n\x04plan\x18\x07 \x01(\x0b\x32\x14.muster.v1.ResetPlanH\x00\x12\x18\n\x0eother_group_id\x18\x08 \x01(\tH\x00\x12 \n\x05\x61s_of\x18\x0e \x01(\x0b\x32\x0f.muster.v1.AsOfH\x00\x12\r\n\x05\x63lamp\x18\t \x01(\x08\x12\x14\n\x0c\x63reate_group\x18\n \x01(\x08\x12\x0f\n\x07preview\x18\x0b \x01(\t\x12\x15\n\rvalidate_only\x18\x0c \x01(\x08\x12\x12\n\nrequest_id\x18\r \x01(\tB\x04\n\x02to\"y\n\x14ResetOffsetsResponse\x12-\n\npartitions\x18\x01 \x03(\x0b\x32\x19.muster.v1.ResetPartition\x12\x0f\n\x07preview\x18\x02 \x01(\t\x12\x0c\n\x04live\x18\x03 \x01(\x08\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x05\"#\n\x0fGetResetRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"_\n\x10GetResetResponse\x12\x13\n\x0bgroup_epoch\x18\x01 \x01(\x05\x12\x0c\n\x04\x64one\x18\x02 \x01(\x08\x12(\n\twaits_for\x18\x03 \x03(\x0b\x32\x15.muster.v1.ResetOwner\"G\n\nResetOwner\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x13\n\x0b\x63lient_host\x18\x03 \x01(\t\"\xe0\x01\n\x0eResetPartition\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x1a\n\roffset_before\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0coffset_after\x18\x04 \x01(\x03\x12\x19\n\x0cstart_offset\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x17\n\nend_offset\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x0f\n\x07\x63lamped\x18\x07 \x01(\x08\x42\x10\n\x0e_offset_beforeB\x0f\n\r_start_offsetB\r\n\x0b_end_offset*\x83\x01\n\rResetPosition\x12\x1e\n\x1aRESET_POSITION_UNSPECIFIED\x10\x00\x12\x1b\n\x17RESET_POSITION_EARLIEST\x10\x01\x12\x19\n\x15RESET_POSITION_LATEST\x10\x02\x12\x1a\n\x16RESET_POSITION_CURRENT\x10\x03\x32\xa4\x01\n\x0cResetService\x12O\n\x0cResetOffsets\x12\x1e.muster.v1.ResetOffsetsRequest\x1a\x1f.muster.v1.ResetOffsetsResponse\x12\x43\n\x08GetReset\x12\x1a.muster.v1.GetResetRequest\x1a\x1b.muster.v1.GetResetResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muster.v1.reset_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RESETPOSITION']._serialized_start=1032
-  _globals['_RESETPOSITION']._serialized_end=1163
+  _globals['_RESETPOSITION']._serialized_start=1066
+  _globals['_RESETPOSITION']._serialized_end=1197
   _globals['_RESETPLAN']._serialized_start=59
   _globals['_RESETPLAN']._serialized_end=111
   _globals['_RESETOFFSETSREQUEST']._serialized_start=114
-  _globals['_RESETOFFSETSREQUEST']._serialized_end=472
-  _globals['_RESETOFFSETSRESPONSE']._serialized_start=474
-  _globals['_RESETOFFSETSRESPONSE']._serialized_end=595
-  _globals['_GETRESETREQUEST']._serialized_start=597
-  _globals['_GETRESETREQUEST']._serialized_end=632
-  _globals['_GETRESETRESPONSE']._serialized_start=634
-  _globals['_GETRESETRESPONSE']._serialized_end=729
-  _globals['_RESETOWNER']._serialized_start=731
-  _globals['_RESETOWNER']._serialized_end=802
-  _globals['_RESETPARTITION']._serialized_start=805
-  _globals['_RESETPARTITION']._serialized_end=1029
-  _globals['_RESETSERVICE']._serialized_start=1166
-  _globals['_RESETSERVICE']._serialized_end=1330
+  _globals['_RESETOFFSETSREQUEST']._serialized_end=506
+  _globals['_RESETOFFSETSRESPONSE']._serialized_start=508
+  _globals['_RESETOFFSETSRESPONSE']._serialized_end=629
+  _globals['_GETRESETREQUEST']._serialized_start=631
+  _globals['_GETRESETREQUEST']._serialized_end=666
+  _globals['_GETRESETRESPONSE']._serialized_start=668
+  _globals['_GETRESETRESPONSE']._serialized_end=763
+  _globals['_RESETOWNER']._serialized_start=765
+  _globals['_RESETOWNER']._serialized_end=836
+  _globals['_RESETPARTITION']._serialized_start=839
+  _globals['_RESETPARTITION']._serialized_end=1063
+  _globals['_RESETSERVICE']._serialized_start=1200
+  _globals['_RESETSERVICE']._serialized_end=1364
 # @@protoc_insertion_point(module_scope)

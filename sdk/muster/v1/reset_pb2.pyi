@@ -26,7 +26,7 @@ class ResetPlan(_message.Message):
     def __init__(self, topics: _Optional[_Iterable[_Union[_types_pb2.TopicOffsets, _Mapping]]] = ...) -> None: ...
 
 class ResetOffsetsRequest(_message.Message):
-    __slots__ = ("group_id", "topics", "position", "timestamp_ms", "shift_by", "offset", "plan", "other_group_id", "clamp", "create_group", "preview", "validate_only", "request_id")
+    __slots__ = ("group_id", "topics", "position", "timestamp_ms", "shift_by", "offset", "plan", "other_group_id", "as_of", "clamp", "create_group", "preview", "validate_only", "request_id")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class ResetOffsetsRequest(_message.Message):
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     OTHER_GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
     CLAMP_FIELD_NUMBER: _ClassVar[int]
     CREATE_GROUP_FIELD_NUMBER: _ClassVar[int]
     PREVIEW_FIELD_NUMBER: _ClassVar[int]
@@ -48,12 +49,13 @@ class ResetOffsetsRequest(_message.Message):
     offset: int
     plan: ResetPlan
     other_group_id: str
+    as_of: _types_pb2.AsOf
     clamp: bool
     create_group: bool
     preview: str
     validate_only: bool
     request_id: str
-    def __init__(self, group_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., position: _Optional[_Union[ResetPosition, str]] = ..., timestamp_ms: _Optional[int] = ..., shift_by: _Optional[int] = ..., offset: _Optional[int] = ..., plan: _Optional[_Union[ResetPlan, _Mapping]] = ..., other_group_id: _Optional[str] = ..., clamp: _Optional[bool] = ..., create_group: _Optional[bool] = ..., preview: _Optional[str] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, group_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., position: _Optional[_Union[ResetPosition, str]] = ..., timestamp_ms: _Optional[int] = ..., shift_by: _Optional[int] = ..., offset: _Optional[int] = ..., plan: _Optional[_Union[ResetPlan, _Mapping]] = ..., other_group_id: _Optional[str] = ..., as_of: _Optional[_Union[_types_pb2.AsOf, _Mapping]] = ..., clamp: _Optional[bool] = ..., create_group: _Optional[bool] = ..., preview: _Optional[str] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ResetOffsetsResponse(_message.Message):
     __slots__ = ("partitions", "preview", "live", "group_epoch")

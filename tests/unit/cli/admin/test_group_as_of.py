@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from cli.errors import CommandError, ExitCode
-from cli.log.as_of_option import parse_as_of
+from cli.log.as_of_option import parse_as_of, parse_as_of_option
 from muster.v1 import types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.past_server import PastServer, import_golden, running_past_server
@@ -99,9 +99,28 @@ def test_what_is_neither_time_nor_offset_is_refused(text: str) -> None:
 
 
 def test_times_offsets_and_nothing() -> None:
-    assert parse_as_of(None) is None
+    assert parse_as_of_option(None) is None
     assert parse_as_of("offset:7") == types_pb2.AsOf(offset=7)
     assert parse_as_of("1970-01-01T00:00:01Z") == types_pb2.AsOf(timestamp_ms=1_000)
     ago = parse_as_of("90m")
     assert ago is not None
     assert ago.timestamp_ms > 1_700_000_000_000
+
+
+async def test_a_group_gets_the_offsets_back_that_it_had(run: Run) -> None:
+    at = "offset:42"
+    then = json.loads((await run("offsets", GROUP, "--as-of", at, "-o", "json")).out)["offsets"]
+    await run("delete", GROUP, "--yes")
+    gone = await run("reset", GROUP, "--to-as-of", at, "--yes")
+    assert gone.exit_code == ExitCode.NOT_FOUND
+    back = await run("reset", GROUP, "--to-as-of", at, "--create", "--yes")
+    assert back.exit_code == 0, back.error
+    now = json.loads((await run("offsets", GROUP, "-o", "json")).out)["offsets"]
+
+    def offsets(rows: list[dict[str, object]]) -> set[tuple[object, ...]]:
+        return {(row["topic"], row["partition"], row["offset"]) for row in rows}
+
+    assert offsets(now) == offsets(then) != set()
+    never = await run("reset", GROUP, "--to-as-of", "yesterday", "--yes")
+    assert never.exit_code == ExitCode.USAGE
+    assert "--to-as-of" in never.error

@@ -15,7 +15,7 @@ from google.rpc.status_pb2 import Status
 from coordinator.runtime.as_of import history_reads
 from coordinator.service.wire.error_statuses import DETAILS_KEY
 from model.acls import Operation, ResourceType
-from muster.v1 import admin_pb2, group_pb2, types_pb2
+from muster.v1 import admin_pb2, group_pb2, reset_pb2, reset_pb2_grpc, types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.past_server import RECORDED_MS, PastServer, import_golden, running_past_server
 from tests.support.authorizers import Rights
@@ -191,3 +191,35 @@ async def test_offsets_of_a_deleted_topic_are_shown_by_its_id_only_with_rights_o
             assert refused.topic_name == wanted.topic_name
             assert not refused.partitions[0].HasField("offset")
             assert refused.partitions[0].error.reason == "TOPIC_AUTHORIZATION_FAILED"
+
+
+async def test_offsets_are_reset_to_what_they_were(tmp_path: Path) -> None:
+    import_golden(tmp_path / "store")
+    async with running_past_server(tmp_path / "store") as server:
+        as_of = types_pb2.AsOf(offset=42)
+        then = await server.fetch(GROUP, as_of, require_stable=False)
+        expected = {
+            (topic.topic_name, row.partition): row.offset
+            for topic in then.topics
+            for row in topic.partitions
+        }
+        async with grpc.aio.insecure_channel(server.target) as channel:
+            stub = reset_pb2_grpc.ResetServiceStub(channel)
+            await stub.ResetOffsets(reset_pb2.ResetOffsetsRequest(group_id=GROUP, offset=1))
+            request = reset_pb2.ResetOffsetsRequest(group_id=GROUP, as_of=as_of)
+            done = await stub.ResetOffsets(request)
+            assert {row.offset_before for row in done.partitions} == {1}
+            now = await server.groups.FetchOffsets(group_pb2.FetchOffsetsRequest(group_id=GROUP))
+            found = {
+                (topic.topic_name, row.partition): row.offset
+                for topic in now.topics
+                for row in topic.partitions
+            }
+            assert found == expected
+            before = reset_pb2.ResetOffsetsRequest(
+                group_id=GROUP, as_of=types_pb2.AsOf(timestamp_ms=0)
+            )
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.ResetOffsets(before)
+            assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+            assert "had no committed offsets then" in str(caught.value.details())
