@@ -147,6 +147,7 @@ _FIELDS = (
     "client_host",
     "client_id",
     "leader_epoch",
+    "lag_seconds",
     "metadata",
     "error",
 )
@@ -157,10 +158,10 @@ def compute_offsets(found: GroupOffsets) -> Listing:
     """Offsets, lag and owner by topic and partition.
 
     An error takes the place of an offset that is not known. The lag is not known without both the
-    committed offset and the end.
+    committed offset and the end, and its seconds not without looks at the end before.
     """
     rows = _compute_rows(found)
-    columns = [*KAFKA_COLUMNS, "LEADER-EPOCH", "METADATA", "ERROR"]
+    columns = [*KAFKA_COLUMNS, "LEADER-EPOCH", "LAG-SECONDS", "METADATA", "ERROR"]
     items = [dict(zip(_FIELDS[1:], row[1:], strict=True)) for row in rows]
     content = {"group_id": found.group_id, "offsets": items}
     return Listing("group.offsets", columns, rows, content, "offsets")
@@ -177,7 +178,7 @@ def compute_all_offsets(groups: Sequence[GroupOffsets], verbose: bool) -> Listin
             row.insert(3, epoch)
     if verbose:
         columns.insert(3, "LEADER-EPOCH")
-    columns += ["METADATA", "ERROR"]
+    columns += ["LAG-SECONDS", "METADATA", "ERROR"]
     content = {"offsets": items}
     return Listing("group.describe.offsets", columns, rows, content, "offsets")
 
@@ -202,6 +203,7 @@ def _compute_rows(found: GroupOffsets) -> list[list[object]]:
                     None if owner is None else owner.client_host,
                     None if owner is None else owner.client_id,
                     row.leader_epoch if row.HasField("leader_epoch") else None,
+                    round(row.lag_ms / 1_000, 1) if row.HasField("lag_ms") else None,
                     render_text(row.metadata),
                     row.error.reason,
                 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from coordinator.runtime.loop.slices import Steps
+from coordinator.service.calls.end_offset_times import EndOffsetTimes
 from coordinator.service.wire.answer_slices import SLICE, run_steps
 from model.ids import TopicName
 from muster.v1 import types_pb2
@@ -33,14 +34,20 @@ class EndOffsets(Protocol):
 
 
 async def add_end_offsets(
-    end_offsets: EndOffsets | None, topics: Sequence[types_pb2.CommittedTopic]
+    end_offsets: EndOffsets | None,
+    times: EndOffsetTimes,
+    topics: Sequence[types_pb2.CommittedTopic],
+    monotonic_ms: Callable[[], int],
 ) -> None:
-    """Set the end offsets of the partitions that the caller may see, where they are known."""
+    """Set the end offsets of the partitions that the caller may see, where they are known.
+
+    And how old the first record is that is not committed, where that is known.
+    """
     if end_offsets is None:
         return
     places = await run_steps(_collect(topics))
     found = await end_offsets.find_end_offsets(places)
-    await run_steps(_set_all(topics, found))
+    await run_steps(_set_all(topics, found, times, monotonic_ms()))
 
 
 def _collect(topics: Iterable[types_pb2.CommittedTopic]) -> Steps[list[tuple[TopicName, int]]]:
@@ -58,14 +65,23 @@ def _collect(topics: Iterable[types_pb2.CommittedTopic]) -> Steps[list[tuple[Top
 
 
 def _set_all(
-    topics: Iterable[types_pb2.CommittedTopic], found: Mapping[tuple[TopicName, int], int]
+    topics: Iterable[types_pb2.CommittedTopic],
+    found: Mapping[tuple[TopicName, int], int],
+    times: EndOffsetTimes,
+    now_ms: int,
 ) -> Steps[None]:
     left = SLICE
     for topic in topics:
         for row in topic.partitions:
-            offset = found.get((TopicName(topic.topic_name), row.partition))
-            if offset is not None:
-                row.end_offset = offset
+            place = TopicName(topic.topic_name), row.partition
+            end = found.get(place)
+            if end is not None:
+                row.end_offset = end
+                times.add(place, end, now_ms)
+                if row.HasField("offset"):
+                    lag_ms = times.compute_lag_ms(place, row.offset, end, now_ms)
+                    if lag_ms is not None:
+                        row.lag_ms = lag_ms
             left -= 1
             if left <= 0:
                 left = SLICE

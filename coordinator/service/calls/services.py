@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
 from coordinator.runtime.members.member_rights import MemberRights
 from coordinator.service.calls.access import Access
+from coordinator.service.calls.end_offset_times import EndOffsetTimes
 from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.throttle import Throttle
 from coordinator.service.settings import GrpcSettings
@@ -39,6 +40,7 @@ class Services:
     history: HistoryReads | None = None
     rights: MemberRights | None = None
     end_offsets: EndOffsets | None = None
+    end_offset_times: EndOffsetTimes = field(default_factory=EndOffsetTimes)
 
     @property
     def touch_interval_s(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
@@ -37,6 +38,10 @@ from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
+
+
+def _read_monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 class GroupService(group_pb2_grpc.GroupServiceServicer):
@@ -195,7 +200,12 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                 for topic in self._select_shown(command, response)
             ]
             if request.with_end_offsets and as_of is None:
-                await add_end_offsets(self._services.end_offsets, _select_seen(encoded))
+                await add_end_offsets(
+                    self._services.end_offsets,
+                    self._services.end_offset_times,
+                    _select_seen(encoded),
+                    _read_monotonic_ms,
+                )
             topics = refused + encoded
         return group_pb2.FetchOffsetsResponse(topics=topics, position=position)
 

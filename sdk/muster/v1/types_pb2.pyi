@@ -95,20 +95,22 @@ class LogPosition(_message.Message):
     def __init__(self, partition: _Optional[int] = ..., offset: _Optional[int] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...
 
 class CommittedOffset(_message.Message):
-    __slots__ = ("partition", "offset", "leader_epoch", "metadata", "error", "end_offset")
+    __slots__ = ("partition", "offset", "leader_epoch", "metadata", "error", "end_offset", "lag_ms")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LAG_MS_FIELD_NUMBER: _ClassVar[int]
     partition: int
     offset: int
     leader_epoch: int
     metadata: str
     error: Error
     end_offset: int
-    def __init__(self, partition: _Optional[int] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., metadata: _Optional[str] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., end_offset: _Optional[int] = ...) -> None: ...
+    lag_ms: int
+    def __init__(self, partition: _Optional[int] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., metadata: _Optional[str] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., end_offset: _Optional[int] = ..., lag_ms: _Optional[int] = ...) -> None: ...
 
 class CommittedTopic(_message.Message):
     __slots__ = ("topic_name", "topic_id", "partitions")

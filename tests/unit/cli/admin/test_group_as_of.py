@@ -63,8 +63,8 @@ async def test_offsets_are_shown_as_they_were(run: Run) -> None:
     now = await run("offsets", TRANSACTIONS, "-o", "csv")
     assert now.out.splitlines()[:2] == [
         "GROUP,TOPIC,PARTITION,CURRENT-OFFSET,LOG-END-OFFSET,LAG,"
-        "CONSUMER-ID,HOST,CLIENT-ID,LEADER-EPOCH,METADATA,ERROR",
-        f"{TRANSACTIONS},t8,0,7002,,,,,,,tx7,",
+        "CONSUMER-ID,HOST,CLIENT-ID,LEADER-EPOCH,LAG-SECONDS,METADATA,ERROR",
+        f"{TRANSACTIONS},t8,0,7002,,,,,,,,tx7,",
     ]
     command = ("offsets", TRANSACTIONS, "--as-of", "1795214674410", "-o", "json")
     plain = json.loads((await run(*command)).out)["offsets"]

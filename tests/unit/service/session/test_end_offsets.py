@@ -50,6 +50,24 @@ async def test_ends_are_shown_where_they_are_known_and_asked_for() -> None:
         assert ends.asked == []
 
 
+async def test_lag_is_known_in_time_once_the_end_was_seen_before() -> None:
+    ends = GivenEnds(orders={0: 10, 1: 10})
+    async with running_stand(end_offsets=ends) as stand:
+        await commit(stand, *offsets(p0=10, p1=7))
+        request = group_pb2.FetchOffsetsRequest(group_id="g", with_end_offsets=True)
+
+        async def look() -> list[int | None]:
+            (topic,) = (await stand.group_stub().FetchOffsets(request)).topics
+            return [row.lag_ms if row.HasField("lag_ms") else None for row in topic.partitions]
+
+        assert await look() == [0, None]
+        ends.ends["orders"] = {0: 12, 1: 12}
+        known, unknown = await look()
+        assert known is not None
+        assert 0 <= known < 60_000
+        assert unknown is None
+
+
 async def test_without_records_no_end_is_known(stand: Stand) -> None:
     await commit(stand, *offsets(p0=7))
     assert await fetch(stand) == {("orders", 0): None}

@@ -133,15 +133,15 @@ async def test_offsets_have_owners_also_without_a_commit(server: Server) -> None
     await prepare(server)
     shown = await server.run("group", "describe", "one", "loose", "--offsets")
     kafkas = ["CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
-    place = ["GROUP", "TOPIC", "PARTITION"]
-    assert header(shown) == [*place, *kafkas, "METADATA", "ERROR"]
+    place, ours = ["GROUP", "TOPIC", "PARTITION"], ["LAG-SECONDS", "METADATA", "ERROR"]
+    assert header(shown) == [*place, *kafkas, *ours]
     assert [line.split()[:9] for line in shown.out.splitlines()[1:]] == [
         ["one", "orders", str(partition), "-", "-", "-", "m1", "/127.0.0.1", "client-7"]
         for partition in range(4)
     ] + [["loose", "orders", "0", "40", "-", "-", "-", "-", "-"]]
     assert "Group loose has no active members." in shown.error
     verbose = await server.run("group", "describe", "one", "--offsets", "--verbose")
-    assert header(verbose) == [*place, "LEADER-EPOCH", *kafkas, "METADATA", "ERROR"]
+    assert header(verbose) == [*place, "LEADER-EPOCH", *kafkas, *ours]
     lined = await server.run("group", "describe", "loose", "--offsets", "-o", "jsonl")
     row = json.loads(lined.out)
     assert (row["group_id"], row["offset"], row["lag"], row["member_id"]) == (
