@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from cli.admin.configs.group_config_listings import (
+    compute_group_listing,
+    parse_changes,
+    render_source,
+)
 from cli.admin.weigh_command import weigh
-from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -24,9 +27,6 @@ from cli.options import (
     resolve_settings,
 )
 from cli.output import Format, Listing, print_listing, print_note
-
-if TYPE_CHECKING:
-    from muster.v1 import admin_pb2
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -105,15 +105,9 @@ def set_configs(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Set configs of a group, all or none. They take effect at once."""
-    changes: dict[str, str | None] = {}
-    for text in assignments:
-        name, equals, value = text.partition("=")
-        if not name or not equals or name in changes:
-            raise CommandError(f"{text!r}: write each config once, as NAME=VALUE", ExitCode.USAGE)
-        changes[name] = value
     _alter(
         group,
-        changes,
+        parse_changes(assignments),
         done="set",
         dry_run=dry_run,
         quiet=quiet,
@@ -168,24 +162,3 @@ def _alter(
 def _report(count: int, done: str, dry_run: bool, quiet: bool) -> None:
     if not quiet:
         print_note(f"would be {done}: {count}" if dry_run else f"{done}: {count}")
-
-
-def compute_group_listing(group: str, configs: Sequence[admin_pb2.GroupConfig]) -> Listing:
-    """The configs of a group and the source of each value."""
-    rows = [
-        [config.name, config.value, render_source(config.source), config.server_value]
-        for config in configs
-    ]
-    fields = ("name", "value", "source", "server_value")
-    items = [dict(zip(fields, row, strict=True)) for row in rows]
-    content = {"group_id": group, "configs": items}
-    return Listing(
-        "config.get", ["NAME", "VALUE", "SOURCE", "SERVER-VALUE"], rows, content, "configs", 1
-    )
-
-
-def render_source(source: int) -> str:
-    """Render a source as ``group``, ``server`` or ``default``."""
-    from muster.v1 import admin_pb2
-
-    return admin_pb2.ConfigSource.Name(source).removeprefix("CONFIG_SOURCE_").lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from cli.admin.configs.group_config_command import group_config
 from cli.admin.group.group_delete_commands import delete, delete_offsets
 from cli.admin.group.group_describe import describe
 from cli.admin.group.group_list import list_groups
@@ -16,6 +17,7 @@ app = typer.Typer(
 app.command("list")(list_groups)
 app.command()(describe)
 app.command()(offsets)
+app.command("config")(group_config)
 app.command()(delete)
 app.command("delete-offsets")(delete_offsets)
 app.command()(reset)

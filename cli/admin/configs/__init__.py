@@ -1,0 +1,1 @@
+"""Configs of groups: how they are shown and changed."""
