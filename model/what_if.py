@@ -13,7 +13,8 @@ class WhatIf:
 
     ``add`` members join. ``remove`` names members by member id or instance id. ``partitions`` are
     the partition counts that topics grow to. ``assignor`` and ``weights`` take the place of the
-    group's configs; ``None`` keeps those.
+    group's configs; ``None`` keeps those. With ``protocol``, a group protocol, all members use that
+    one: a classic group is converted, and of classic members ``assignor`` is one of the clients.
     """
 
     group_id: GroupId
@@ -22,6 +23,7 @@ class WhatIf:
     partitions: tuple[tuple[TopicName, int], ...] = ()
     assignor: str | None = None
     weights: tuple[Weight, ...] | None = None
+    protocol: str | None = None
 
 
 @value

@@ -126,6 +126,13 @@ def _upgrade(
     )
 
 
+def compute_converted(shard: Shard, group: ClassicGroup) -> Steps[Shard]:
+    """A shard with the consumer group that the group would become. Raises as ``check_upgrade``."""
+    yield from check_upgrade(group, shard.settings_of(group.group_id))
+    records = yield from compute_upgrade_records(shard, group)
+    return (yield from _compute_shard_with(shard, records))
+
+
 def _find_names(outcome: Outcome) -> Iterator[TopicName]:
     """The topics that the new member subscribes to."""
     for _, value in outcome.records:

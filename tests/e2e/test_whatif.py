@@ -152,6 +152,59 @@ async def test_one_change_moves_what_was_told(server: MusterServer, option: str)
         }
 
 
+async def join_as_classic(server: MusterServer, stack: AsyncExitStack) -> GroupView:
+    """Three classic members with eager assignors, which any client can lead."""
+    for _ in NAMES:
+        member = muster.ClassicMember(server.grpc, GROUP, topics=["orders"], assignors=["range"])
+        await stack.enter_async_context(member)
+        polling = asyncio.create_task(_poll_classic(member))
+        stack.callback(polling.cancel)
+    return await wait_for_group(
+        server.grpc,
+        GROUP,
+        lambda view: (
+            len(view.members) == len(NAMES)
+            and len(view.owners) == 12
+            and view.state == "GROUP_STATE_STABLE"
+        ),
+        PATIENCE_S,
+    )
+
+
+async def _poll_classic(member: muster.ClassicMember) -> None:
+    async for _ in member.changes():
+        pass
+
+
+async def test_a_migration_moves_what_was_told(server: MusterServer) -> None:
+    async with AsyncExitStack() as stack:
+        before = await join_as_classic(server, stack)
+        assert (await run(server, "whatif", GROUP))[0] == 3
+        answer = await ask(server, "--protocol", "consumer", "--add", "1")
+        told = {each["member_id"]: each["after"] for each in answer["members"]}
+        (new,) = told.keys() - before.members.keys()
+        await stack.enter_async_context(joined(server, new))
+        after = (await wait_until_settled(server, set(told), 12)).owners
+        assert told == {name: list(after.values()).count(name) for name in told}
+        moved = {(move["topic"], move["partition"]) for move in answer["moves"]}
+        assert len(moved) == sum(owner != before.owners[place] for place, owner in after.items())
+
+
+async def test_the_way_back_is_told_by_an_assignor_of_the_clients(server: MusterServer) -> None:
+    async with AsyncExitStack() as stack:
+        await join_in_order(server, stack)
+        before = (await wait_until_settled(server, set(NAMES), 12)).owners
+        answer = await ask(server, "--protocol", "classic", "--assignor", "range")
+        told = {(m["topic"], m["partition"]): m["to"] for m in answer["moves"]}
+        ranges = {("orders", n): f"billing-{n // 4 + 1}" for n in range(12)}
+        assert {**before, **told} == ranges
+        code, _, error = await run(server, "whatif", GROUP, "--protocol", "classic")
+        assert (code, error.count("\n")) == (2, 1)
+        assert "name their assignor" in error
+        kept = await ask(server, "--protocol", "classic", "--assignor", "cooperative-sticky")
+        assert (kept["moves"], kept["rounds"]) == ([], 0)
+
+
 async def test_the_example_of_the_page_is_what_is_printed(server: MusterServer) -> None:
     found = re.search(r"^```\n\$ muster (.*)\n((?:.*\n)*?)```", PAGE, re.MULTILINE)
     assert found is not None
@@ -170,6 +223,8 @@ async def test_the_example_of_the_page_is_what_is_printed(server: MusterServer) 
         ((GROUP, "--partitions", "orders"), 2, "NAME=PARTITIONS"),
         ((GROUP, "--remove", "ghost"), 4, "ghost is not a member"),
         ((GROUP, "--assignor", "best"), 2, "best is unknown"),
+        ((GROUP, "--protocol", "share"), 2, "consumer or classic"),
+        ((GROUP, "--protocol", "classic", "--assignor", "uniform"), 2, "unknown assignor"),
         ((GROUP, "--weights", "/nowhere"), 2, "cannot read /nowhere"),
     ],
 )

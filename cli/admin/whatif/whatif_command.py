@@ -50,6 +50,12 @@ def whatif(
             help="Other partition weights: TOPIC:P=W a line, or CSV of `muster config weigh`.",
         ),
     ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol", metavar="consumer|classic", help="All members use this group protocol."
+        ),
+    ] = "",
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
@@ -64,7 +70,7 @@ def whatif(
     from muster.v1 import what_if_pb2
 
     request = what_if_pb2.WhatIfRequest(
-        group_id=group, add=add, remove=remove or (), assignor=assignor
+        group_id=group, add=add, remove=remove or (), assignor=assignor, protocol=protocol
     )
     _fill_growths(request, partitions or ())
     if weights is not None:
@@ -73,7 +79,7 @@ def whatif(
         request.weights.entries.extend(read_weights(weights))
         request.weights.SetInParent()
     found = _ask(request, server, timeout, command_config)
-    print_listing(compute_listing(group, found), output)
+    print_listing(compute_listing(group, found, protocol), output)
     if output in (Format.TABLE, Format.WIDE):
         print()
         print_table(MEMBER_COLUMNS, compute_member_rows(found))

@@ -12,7 +12,9 @@ COLUMNS: Final = ("GROUP", "TOPIC", "PARTITION", "FROM", "TO")
 MEMBER_COLUMNS: Final = ("CONSUMER-ID", "CLIENT-ID", "GROUP-INSTANCE-ID", "BEFORE", "AFTER")
 
 
-def compute_listing(group_id: str, found: what_if_pb2.WhatIfResponse) -> Listing:
+def compute_listing(
+    group_id: str, found: what_if_pb2.WhatIfResponse, protocol: str = ""
+) -> Listing:
     """The moves, under a summary."""
     rows = [
         [group_id, move.topic_name, move.partition, move.from_member_id, move.to_member_id]
@@ -21,6 +23,7 @@ def compute_listing(group_id: str, found: what_if_pb2.WhatIfResponse) -> Listing
     content: dict[str, Any] = {
         "group_id": group_id,
         "assignor": found.assignor,
+        "protocol": protocol or None,
         "moves": [
             {
                 "topic": move.topic_name,
@@ -41,7 +44,7 @@ def compute_listing(group_id: str, found: what_if_pb2.WhatIfResponse) -> Listing
         "waits_for": list(found.waits_for),
         "truncated": found.truncated,
     }
-    preface = compute_summary(group_id, found)
+    preface = compute_summary(group_id, found, protocol)
     return Listing("whatif", COLUMNS, rows, content, "moves", 0, preface)
 
 
@@ -59,18 +62,26 @@ def compute_member_rows(found: what_if_pb2.WhatIfResponse) -> list[list[object]]
     ]
 
 
-def compute_summary(group_id: str, found: what_if_pb2.WhatIfResponse) -> list[str]:
+def compute_summary(
+    group_id: str, found: what_if_pb2.WhatIfResponse, protocol: str = ""
+) -> list[str]:
     """How much moves, the balance, who is idle, and how long it takes."""
     idle = find_idle(found)
     moved = sum(bool(move.from_member_id and move.to_member_id) for move in found.moves)
+    if protocol == "classic":
+        until = f"{_count(found.rounds, 'rebalance')} by a leader with {found.assignor}"
+    else:
+        until = (
+            f"{_count(found.rounds, 'heartbeat')} of each member, "
+            f"{_count(found.epochs, 'target assignment')}"
+        )
     lines = [
         f"{group_id}: assignor {found.assignor}, {_count(moved, 'partition')} would move, "
         f"{len(found.moves) - moved} would get or lose an owner",
         f"partitions per member: {_render_balance(_find_before(found))} before, "
         f"{_render_balance(_find_after(found))} after",
         f"idle: {', '.join(idle) if idle else 'nobody'}",
-        f"converges after {_count(found.rounds, 'heartbeat')} of each member, "
-        f"{_count(found.epochs, 'target assignment')}",
+        f"converges after {until}",
     ]
     if found.waits_for:
         lines.append(f"waits for {', '.join(found.waits_for)}, away and still an owner")

@@ -18,6 +18,7 @@ from coordinator.core.consumer.removal import WhyRemoved, compute_removal
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.group_epochs import compute_epoch_bump
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (
@@ -112,6 +113,8 @@ class ChangedCopy:
     def _change(self) -> list[ReconcileMember]:
         """All changes; returns what is left to do of the joins once there is a target."""
         usual = _compute_usual(self.group)
+        if self.question.protocol is not None:
+            self._begin_epoch()
         self._grow_topics()
         self._change_configs()
         gone = {member.member_id: member for member in self._find_removed()}
@@ -125,6 +128,13 @@ class ChangedCopy:
         left = (self.group.member(member_id) for member_id in gone)
         self._remove([member for member in left if member is not None and member.is_reserved])
         return joins
+
+    def _begin_epoch(self) -> None:
+        """A converted group keeps its assignment until a member changes: here all have."""
+        shard, group = self.shard, self.group
+        names = group.subscribed_topic_names()
+        records = compute_epoch_bump(shard, group, group.group_id, names)
+        self._replay(Outcome(records=tuple(records)))
 
     def _grow_topics(self) -> None:
         shard, group = self.shard, self.group

@@ -21,6 +21,11 @@ from model.errors import (
 )
 from model.ids import GroupId, InstanceId, MemberId
 from model.what_if import WhatIf
+from muster.assignors.classic.registry import UnknownAssignorError, find_assignor
+
+CONSUMER: Final = "consumer"
+CLASSIC: Final = "classic"
+"""Kafka's names of group protocols, as in a client's ``group.protocol``."""
 
 ADD_MAX: Final = 10_000
 """The most members that one question may add."""
@@ -45,15 +50,10 @@ def check_what_if(shard: Shard, question: WhatIf, assignors: Collection[str]) ->
         raise RebalanceInProgress(
             f"The offsets of group {question.group_id} are being reset: ask again when they are."
         )
-    choice = compute_client_assignor_choice(group)
-    if choice is not None and question.assignor is None:
-        raise InvalidRequest(
-            f"A member computes the assignment with {choice.name}: only that client knows what it "
-            f"would be. Name an assignor of the server to see what it would give."
-        )
-    if question.assignor is not None and question.assignor not in assignors:
-        known = ", ".join(assignors)
-        raise UnsupportedAssignor(f"Assignor {question.assignor} is unknown; there are {known}.")
+    if question.protocol == CLASSIC:
+        _check_classic_assignor(question.assignor)
+    else:
+        _check_assignor(group, question.assignor, assignors)
     for name, partitions in question.partitions:
         topic = shard.image.by_name.get(name)
         if topic is None:
@@ -67,9 +67,35 @@ def check_what_if(shard: Shard, question: WhatIf, assignors: Collection[str]) ->
     return group
 
 
+def _check_assignor(group: ConsumerGroup, name: str | None, assignors: Collection[str]) -> None:
+    choice = compute_client_assignor_choice(group)
+    if choice is not None and name is None:
+        raise InvalidRequest(
+            f"A member computes the assignment with {choice.name}: only that client knows what it "
+            f"would be. Name an assignor of the server to see what it would give."
+        )
+    if name is not None and name not in assignors:
+        known = ", ".join(assignors)
+        raise UnsupportedAssignor(f"Assignor {name} is unknown; there are {known}.")
+
+
+def _check_classic_assignor(name: str | None) -> None:
+    if name is None:
+        raise InvalidRequest(
+            "Members of the classic protocol assign by themselves: name their assignor."
+        )
+    try:
+        find_assignor(name)
+    except UnknownAssignorError as error:
+        raise UnsupportedAssignor(f"{error}.") from error
+
+
 def _compute_missing_group(shard: Shard, group_id: GroupId) -> GroupIdNotFound:
     if shard.has_other_group(group_id):
-        return GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        return GroupIdNotFound(
+            f"Group {group_id} is not a consumer group: ask about a classic one with the protocol "
+            "that it would use, consumer."
+        )
     return GroupIdNotFound(f"Group {group_id} not found.")
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from typing import TypeAlias
 
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.target.target_assignment import compute_preferred_assignor
+from coordinator.core.whatif.answer import Described, Owners, compute_loads, compute_moves
 from coordinator.core.whatif.changed_copy import ChangedCopy
-from model.ids import InstanceId, MemberId, TopicId
-from model.topics import TopicImage
-from model.what_if import Load, Move, WhatIfAnswer
-
-Owners: TypeAlias = dict[tuple[TopicId, int], MemberId]
+from coordinator.core.whatif.classic_copy import compute_classic_answer
+from coordinator.core.whatif.question import CLASSIC
+from model.ids import InstanceId, MemberId
+from model.what_if import WhatIfAnswer
 
 
 def find_classic(group: ConsumerGroup) -> frozenset[MemberId]:
@@ -26,6 +24,9 @@ def find_classic(group: ConsumerGroup) -> frozenset[MemberId]:
 
 def compute_answer(copy: ChangedCopy) -> Iterator[WhatIfAnswer | None]:
     """Change the copy, with ``None`` after each piece of work; the answer comes last."""
+    if copy.question.protocol == CLASSIC:
+        yield from compute_classic_answer(copy.shard, copy.question)
+        return
     before, described = _compute_owners(copy.group), _describe_members(copy.group)
     for _ in copy.steps():
         yield None
@@ -34,8 +35,8 @@ def compute_answer(copy: ChangedCopy) -> Iterator[WhatIfAnswer | None]:
     yield WhatIfAnswer(
         group.group_id,
         compute_preferred_assignor(copy.shard, group),
-        _compute_moves(copy.shard.image, before, after),
-        _compute_loads(described, _describe_members(group), before, after),
+        compute_moves(copy.shard.image, before, after),
+        compute_loads(described, _describe_members(group), before, after),
         copy.epochs,
         copy.rounds,
         _find_awaited(group),
@@ -43,11 +44,7 @@ def compute_answer(copy: ChangedCopy) -> Iterator[WhatIfAnswer | None]:
     )
 
 
-_Described: TypeAlias = dict[MemberId, tuple[InstanceId | None, str]]
-"""The instance id and the client id of each member."""
-
-
-def _describe_members(group: ConsumerGroup) -> _Described:
+def _describe_members(group: ConsumerGroup) -> Described:
     return {member.member_id: _describe(member) for member in group.members()}
 
 
@@ -65,37 +62,6 @@ def _compute_owners(group: ConsumerGroup) -> Owners:
             for partition in topic.partitions:
                 found[topic.topic_id, partition] = member.member_id
     return found
-
-
-def _compute_moves(image: TopicImage, before: Owners, after: Owners) -> tuple[Move, ...]:
-    by_id = image.by_id
-    places = sorted(
-        (by_id[topic_id].name, partition, topic_id)
-        for topic_id, partition in before.keys() | after.keys()
-        if topic_id in by_id
-    )
-    moves = []
-    for name, partition, topic_id in places:
-        source, destination = before.get((topic_id, partition)), after.get((topic_id, partition))
-        if source != destination:
-            moves.append(Move(name, partition, source, destination))
-    return tuple(moves)
-
-
-def _compute_loads(
-    old: _Described, new: _Described, before: Owners, after: Owners
-) -> tuple[Load, ...]:
-    had, has = Counter(before.values()), Counter(after.values())
-    described = {**old, **new}
-    return tuple(
-        Load(
-            each,
-            *described[each],
-            had[each] if each in old else None,
-            has[each] if each in new else None,
-        )
-        for each in sorted(described)
-    )
 
 
 def _find_awaited(group: ConsumerGroup) -> tuple[MemberId, ...]:

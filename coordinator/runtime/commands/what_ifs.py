@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.whatif.changed_copy import ChangedCopy
 from coordinator.core.whatif.group_copy import copy_group
-from coordinator.core.whatif.question import check_what_if
+from coordinator.core.whatif.question import CONSUMER, check_what_if
 from coordinator.core.whatif.what_if import compute_answer, find_classic
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
@@ -25,11 +26,14 @@ from model.commands.what_if import ComputeWhatIf
 from model.errors import (
     CoordinatorNotAvailable,
     GroupError,
+    GroupIdNotFound,
+    InconsistentGroupProtocol,
     RebalanceInProgress,
     UnknownServerError,
 )
 from model.what_if import WhatIfAnswer
 from muster.assignors.registry import Assignors
+from translator.upgrade import compute_converted
 
 SLICE: Final = 50
 """Members copied per iteration, each in some 30 µs."""
@@ -105,6 +109,9 @@ class WhatIfs:
 
     def _copy_group(self, shard: Shard, command: ComputeWhatIf) -> Steps[ChangedCopy | None]:
         """The copy; ``None`` if the group has changed meanwhile."""
+        classic_group = shard.classic_group(command.group_id)
+        if command.question.protocol == CONSUMER and classic_group is not None:
+            return (yield from self._copy_classic_group(shard, classic_group, command))
         group = check_what_if(shard, command.question, self._assignors)
         image, revision, classic = shard.image, group.revision, find_classic(group)
         copied = shard
@@ -117,6 +124,29 @@ class WhatIfs:
             if not is_there or group.revision != revision or shard.image is not image:
                 return None
         return ChangedCopy(copied, command.question, self._assignors, self._clock.now(), classic)
+
+    def _copy_classic_group(
+        self, shard: Shard, classic_group: ClassicGroup, command: ComputeWhatIf
+    ) -> Steps[ChangedCopy | None]:
+        """The copy of a classic group as the consumer group that it would become."""
+        members, image = tuple(classic_group.members.values()), shard.image
+        try:
+            converted = yield from compute_converted(shard, classic_group)
+        except GroupIdNotFound as error:
+            raise InconsistentGroupProtocol(str(error)) from error
+        is_there = shard.classic_group(command.group_id) is classic_group
+        if not is_there or tuple(classic_group.members.values()) != members:
+            return None
+        if shard.image is not image:
+            return None
+        group = check_what_if(converted, command.question, self._assignors)
+        copied = converted
+        for number, copy in enumerate(copy_group(converted, group), 1):
+            copied = copy
+            if not number % SLICE:
+                yield
+        now, classic = self._clock.now(), find_classic(group)
+        return ChangedCopy(copied, command.question, self._assignors, now, classic)
 
     def _computed(self, asked: _Asked, result: WhatIfAnswer | BaseException | None) -> None:
         self._running -= 1

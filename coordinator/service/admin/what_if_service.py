@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import grpc.aio
 
 from coordinator.core.groups.topic_records import PARTITIONS_MAX
-from coordinator.core.whatif.question import ADD_MAX
+from coordinator.core.whatif.question import ADD_MAX, CLASSIC, CONSUMER
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.services import Services
@@ -71,7 +71,14 @@ def decode_question(request: what_if_pb2.WhatIfRequest, limits: Limits) -> WhatI
         _decode_growths(request, limits),
         request.assignor or None,
         _decode_weights(request.weights) if request.HasField("weights") else None,
+        _decode_protocol(request.protocol),
     )
+
+
+def _decode_protocol(protocol: str) -> str | None:
+    if protocol not in ("", CONSUMER, CLASSIC):
+        raise InvalidField("protocol", f"protocol must be {CONSUMER} or {CLASSIC}")
+    return protocol or None
 
 
 def _check_count(field: str, count: int, most: int) -> None:

@@ -7,20 +7,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class WhatIfRequest(_message.Message):
-    __slots__ = ("group_id", "add", "remove", "partitions", "assignor", "weights")
+    __slots__ = ("group_id", "add", "remove", "partitions", "assignor", "weights", "protocol")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     ADD_FIELD_NUMBER: _ClassVar[int]
     REMOVE_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     ASSIGNOR_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     add: int
     remove: _containers.RepeatedScalarFieldContainer[str]
     partitions: _containers.RepeatedCompositeFieldContainer[TopicGrowth]
     assignor: str
     weights: PartitionWeights
-    def __init__(self, group_id: _Optional[str] = ..., add: _Optional[int] = ..., remove: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Iterable[_Union[TopicGrowth, _Mapping]]] = ..., assignor: _Optional[str] = ..., weights: _Optional[_Union[PartitionWeights, _Mapping]] = ...) -> None: ...
+    protocol: str
+    def __init__(self, group_id: _Optional[str] = ..., add: _Optional[int] = ..., remove: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Iterable[_Union[TopicGrowth, _Mapping]]] = ..., assignor: _Optional[str] = ..., weights: _Optional[_Union[PartitionWeights, _Mapping]] = ..., protocol: _Optional[str] = ...) -> None: ...
 
 class TopicGrowth(_message.Message):
     __slots__ = ("topic_name", "num_partitions")
