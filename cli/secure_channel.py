@@ -23,6 +23,8 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
     # gRPC retries without limit, even within one call (see muster/connection/client.py).
     ("grpc.enable_retries", 0),
+    # A command that goes on while the server restarts soon sees that it is back.
+    ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]

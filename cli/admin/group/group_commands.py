@@ -10,6 +10,7 @@ from cli.admin.group.group_describe import describe
 from cli.admin.group.group_list import list_groups
 from cli.admin.group.group_offsets import offsets
 from cli.admin.resets.group_reset_commands import reset, seek
+from cli.admin.watch.watch_command import watch_group
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="List, describe, reset and delete groups."
@@ -17,6 +18,7 @@ app = typer.Typer(
 app.command("list")(list_groups)
 app.command()(describe)
 app.command()(offsets)
+app.command("watch")(watch_group)
 app.command("config")(group_config)
 app.command()(delete)
 app.command("delete-offsets")(delete_offsets)

@@ -64,6 +64,18 @@ def compute_description(group: admin_pb2.Group) -> Listing:
         ]
         for member in group.members
     ]
+    preface = [render_head(group)]
+    if not group.members:
+        preface.append(f"Group {group.group_id} has no active members.")
+    preface += render_waits(group.members)
+    content = as_dict(group)
+    return Listing(
+        "group.describe", DESCRIBED_COLUMNS, rows, content, "members", DESCRIBED_WIDE, preface
+    )
+
+
+def render_head(group: admin_pb2.Group) -> str:
+    """A line about the group itself."""
     head = f"{group.group_id}: {render_type(group.group_type)}, {render_group_state(group.state)}, "
     if is_classic(group):
         head += (
@@ -75,14 +87,7 @@ def compute_description(group: admin_pb2.Group) -> Listing:
             f"group epoch {group.group_epoch}, target assignment epoch {group.assignment_epoch}, "
             f"assignor {group.assignor_name or '-'}"
         )
-    preface = [head]
-    if not group.members:
-        preface.append(f"Group {group.group_id} has no active members.")
-    preface += render_waits(group.members)
-    content = as_dict(group)
-    return Listing(
-        "group.describe", DESCRIBED_COLUMNS, rows, content, "members", DESCRIBED_WIDE, preface
-    )
+    return head
 
 
 def compute_descriptions(groups: Sequence[admin_pb2.Group]) -> Listing:

@@ -1,0 +1,1 @@
+"""`muster group watch`: what changes in a group, line by line."""

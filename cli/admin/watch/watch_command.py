@@ -1,0 +1,89 @@
+"""`muster group watch`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import ExitStack
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cli.admin.group.group_renders import GroupArgument
+from cli.errors import CommandError, ExitCode
+from cli.options import (
+    DEFAULT_SERVER,
+    DEFAULT_TIMEOUT,
+    CommandConfigOption,
+    QuietOption,
+    ServerOption,
+    TimeoutOption,
+    parse_duration,
+)
+
+if TYPE_CHECKING:
+    from cli.admin.watch.watching import Teller
+
+INTERVAL_MIN_S: Final = 0.1
+
+
+class WatchFormat(StrEnum):
+    """Output formats of what has no end."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+
+
+def watch_group(
+    *,
+    group: GroupArgument,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval", parser=parse_duration, metavar="DURATION", help="Time between two looks."
+        ),
+    ] = "1s",  # type: ignore[assignment]
+    quiet: QuietOption = False,
+    output: Annotated[
+        WatchFormat,
+        typer.Option("--output", "-o", help="Lines below a table on a terminal, or JSON lines."),
+    ] = WatchFormat.TABLE,
+    server: ServerOption = DEFAULT_SERVER,
+    command_config: CommandConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+) -> None:
+    """Show what changes in a group, until it is gone or Ctrl-C."""
+    from cli.admin.watch.watching import watch
+    from cli.admin_client import connect
+
+    if interval < INTERVAL_MIN_S:
+        raise CommandError(f"--interval is at least {INTERVAL_MIN_S:g}s", ExitCode.USAGE)
+    try:
+        with connect(server, timeout, command_config) as client, ExitStack() as stack:
+            watch(
+                lambda: client.describe_group(group).group,
+                _make_teller(stack, output, quiet),
+                pause=lambda: time.sleep(interval),
+                now_s=time.monotonic,
+                patience_s=timeout,
+            )
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except BrokenPipeError:
+        # Whoever read the lines has seen enough; the interpreter would flush again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _make_teller(stack: ExitStack, output: WatchFormat, quiet: bool) -> Teller:
+    from rich.console import Console
+
+    from cli.admin.watch.tellers import JsonLines, Lines, Screen
+
+    if output is WatchFormat.JSONL:
+        return JsonLines(time.time, quiet)
+    console = Console(highlight=False, soft_wrap=True)
+    if console.is_terminal:
+        return stack.enter_context(Screen(console, time.time))
+    return Lines(time.time, quiet)
