@@ -14,7 +14,8 @@ TOPICS = "topics"
 ENDPOINTS = "endpoints.json"
 RESERVE = "reserve"
 UPSTREAM = "upstream"
-_OURS = {STORE, f"{STORE}.building", TOPICS, ENDPOINTS, RESERVE, UPSTREAM}
+EVIDENCE = "evidence"
+_OURS = {STORE, f"{STORE}.building", TOPICS, ENDPOINTS, RESERVE, UPSTREAM, EVIDENCE}
 _HARMLESS = {"lost+found"}
 
 
@@ -26,7 +27,8 @@ class DataFolder:
     names. Tests and the demo read it to learn ports that the system chose.
     A killed server leaves it behind; the next one removes it when it starts.
     `reserve` reserves disk space: see `cli.serve.disk_reserve`. `upstream` has the id of the
-    cluster that the server stands in front of.
+    cluster that the server stands in front of. `evidence` has a file for each log partition that
+    was stopped because a command would have violated an invariant.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,6 +38,7 @@ class DataFolder:
         self.endpoints = path / ENDPOINTS
         self.reserve = path / RESERVE
         self.upstream = path / UPSTREAM
+        self.evidence = path / EVIDENCE
 
     def prepare(self, *, is_filled: bool = False) -> None:
         """Create the folder if it is missing. Raises ``CommandError`` if it cannot be used.
@@ -72,6 +75,14 @@ class DataFolder:
             ) from error
         except StoreError as error:
             raise CommandError(f"{self.path} cannot be used for --data-dir: {error}") from error
+
+    def write_evidence(self, name: str, text: str) -> Path:
+        """Keep a file of evidence; it never takes the place of another."""
+        self.evidence.mkdir(mode=0o700, exist_ok=True)
+        path = self.evidence / name
+        with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        return path
 
     def write_endpoints(self, endpoints: Mapping[str, object]) -> None:
         """Publish the server's addresses; the file appears complete or not at all."""

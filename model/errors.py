@@ -111,6 +111,10 @@ class CoordinatorNotAvailable(GroupError):
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
+class LogPartitionStopped(CoordinatorNotAvailable):
+    """The log partition takes no commands until the server is restarted."""
+
+
 class NotCoordinator(GroupError):
     code = ErrorCode.NOT_COORDINATOR
 

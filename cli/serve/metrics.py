@@ -224,6 +224,25 @@ class SnapshotCollector(Collector):
             self._snapshot.audit_left_out,
         )
 
+    def _collect_invariants(self) -> Iterator[Metric]:
+        counters = self._snapshot.counters
+        yield make_counter(
+            "muster_invariant_checks",
+            "Commands whose records were checked against the invariants of groups.",
+            counters["invariant_checks"],
+        )
+        yield make_labelled(
+            "muster_invariant_violations",
+            "Commands that would have violated an invariant; each stopped a log partition.",
+            "invariant",
+            self._snapshot.invariant_violations,
+        )
+        yield make_gauge(
+            "muster_log_partitions_stopped",
+            "Log partitions that take no commands until the server is restarted.",
+            counters["log_partitions_stopped"],
+        )
+
     def _collect_log(self) -> Iterator[Metric]:
         counters = self._snapshot.counters
         yield make_counter(
@@ -241,6 +260,7 @@ class SnapshotCollector(Collector):
             "Commands rejected because the disk was nearly full.",
             counters["writes_refused"],
         )
+        yield from self._collect_invariants()
         yield make_gauge(
             "muster_log_replay_seconds",
             "Time to load the groups at startup.",

@@ -52,6 +52,7 @@ from coordinator.service.settings import GrpcSettings
 from gateway.settings import GatewaySettings
 from gateway.wire_server import KafkaServer
 from model.configs.coordinator_settings import CoordinatorSettings
+from model.ids import LogPartition
 from muster.assignors.registry import Assignors
 from security.quotas.client_quotas import ClientQuotas
 from security.quotas.settings import QuotaSettings
@@ -136,6 +137,7 @@ class Service:
             scram_credentials=self._doors.credentials,
             assignors=self._load_assignors(),
             on_failure=end_process,
+            keep_evidence=self._keep_evidence,
         )
         self._garbage.hold()
         try:
@@ -156,6 +158,10 @@ class Service:
                 **{name: str(address) for name, address in self.addresses.items()},
             }
         )
+
+    def _keep_evidence(self, partition: LogPartition, evidence: str) -> None:
+        name = f"log-partition-{partition}-{time.time_ns()}.txt"
+        log.critical("evidence_kept", path=str(self.folder.write_evidence(name, evidence)))
 
     async def finish_start(self) -> None:
         """Wait until all groups are loaded. Groups are served as soon as each is loaded."""

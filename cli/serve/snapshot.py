@@ -48,6 +48,7 @@ class Snapshot:
     errors: Mapping[str, int]
     members_expired: Mapping[str, int]
     rebalance_causes: Mapping[str, int]
+    invariant_violations: Mapping[str, int]
     assignor_failures: Mapping[str, int]
     flush_seconds: HistogramFigures
     assignor_seconds: HistogramFigures
@@ -75,6 +76,8 @@ _PLAIN_COUNTERS = (
     "bytes_written",
     "flushes",
     "writes_refused",
+    "invariant_checks",
+    "log_partitions_stopped",
     "stalled_ms",
     "load_seconds",
     "records_loaded",
@@ -142,6 +145,7 @@ def compute_snapshot(
         errors=dict(stats.errors),
         members_expired=dict(stats.members_expired),
         rebalance_causes=dict(stats.rebalance_causes),
+        invariant_violations=dict(stats.invariant_violations),
         assignor_failures=dict(stats.assignor_failures_by_reason),
         flush_seconds=copy_histogram(stats.flush_seconds),
         assignor_seconds=copy_histogram(stats.assignor_seconds),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.groups.topic_records import Catalogue
@@ -23,6 +26,7 @@ from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.group_command_runner import GroupCommands
 from coordinator.runtime.commands.group_reads import GroupReads
 from coordinator.runtime.commands.replayer import Replayer
+from coordinator.runtime.commands.stopped_shards import StoppedShards
 from coordinator.runtime.commands.topic_command_runner import TopicCommands
 from coordinator.runtime.commands.waiting_members import WaitingMembers
 from coordinator.runtime.commands.what_ifs import WhatIfs
@@ -48,17 +52,21 @@ from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.commands.command import Command
 from model.commands.resets import FinishReset
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import GroupId, TopicName
+from model.ids import GroupId, LogPartition, TopicName
 from muster.assignors.registry import Assignors
 from security.acl_index import AclIndex
 from security.quotas.quota_index import QuotaIndex
 from security.scram_credentials import ScramCredentials
 from storage.log_store import LogStore
 
+log = structlog.get_logger()
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the runtime gets from its caller, or creates before it starts."""
+
+    # More than 15 attributes: one for each thing that the parts share.
 
     store: LogStore
     settings: CoordinatorSettings
@@ -75,6 +83,7 @@ class Surroundings:
     liveness: Liveness
     shards: list[Shard]
     on_failure: Callable[[BaseException], None]
+    keep_evidence: Callable[[LogPartition, str], None]
 
 
 class Parts:
@@ -184,6 +193,7 @@ class Parts:
             around.liveness,
             expire=self._submit,
             is_held=self.context.is_low_on_space,
+            is_stopped=lambda group_id: self.stopped.is_stopped(group_id),
         )
         changes = PendingChanges(self.context.shard_of)
         self.watches = Watches(
@@ -208,6 +218,9 @@ class Parts:
             self.catalogue,
             submit=lambda command: self._submit(command, ignore_answer),
         )
+        self.stopped = StoppedShards(
+            around.shards, around.liveness, around.stats, self.waiting, self._keep_evidence
+        )
         self.apply = Apply(
             self.context,
             Replayer(self.writer, self.durability, around.liveness, around.stats),
@@ -226,6 +239,7 @@ class Parts:
                 ),
             ),
             self.turns,
+            stopped=self.stopped,
             catalogue=self.catalogue,
             on_offsets_lost=lambda group_id: self.deletion.forget_if_offsetless(group_id),
             on_failure=around.on_failure,
@@ -322,6 +336,11 @@ class Parts:
         is_giving = self.context.slices.is_busy or self.waiting.is_busy
         return self.turns.has_any or is_giving or not self.writer.is_idle
 
+    def _keep_evidence(self, partition: LogPartition, evidence: str) -> None:
+        """On the thread for the disk."""
+        keep = partial(self._around.keep_evidence, partition, evidence)
+        self._scheduler.run_blocking(keep, _note_kept)
+
     # --------------------------------------------------------------------- what becomes durable
 
     def _show_durable(self, generation: int) -> None:
@@ -352,3 +371,8 @@ class Parts:
     def _groups_of(self, name: TopicName) -> Iterable[GroupId]:
         for shard in self._around.shards:
             yield from sorted(shard.groups_by_topic.get(name, ()))
+
+
+def _note_kept(result: BaseException | None) -> None:
+    if result is not None:
+        log.error("evidence_not_kept", cause=repr(result))

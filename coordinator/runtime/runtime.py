@@ -25,6 +25,7 @@ from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
 from coordinator.runtime.clock import AsyncioScheduler, Clock, Scheduler, SteadyClock, SystemClock
 from coordinator.runtime.commands.audited_commands import AUDITED
 from coordinator.runtime.commands.commit_ticket import CommitTicket, make_commit_ticket
+from coordinator.runtime.commands.stopped_shards import log_evidence
 from coordinator.runtime.commit.process_end import exit_process
 from coordinator.runtime.loading.command_gate import Serving
 from coordinator.runtime.loading.load_in_progress import LoadInProgress
@@ -73,6 +74,7 @@ class Runtime:
         audit: Audit = NO_AUDIT,
         assignors: Assignors = ASSIGNORS,
         on_failure: Callable[[BaseException], None] = exit_process,
+        keep_evidence: Callable[[LogPartition, str], None] = log_evidence,
     ) -> None:
         self.settings = settings
         self.cluster_id = store.cluster_id
@@ -98,8 +100,10 @@ class Runtime:
             self.liveness,
             self._shards,
             on_failure,
+            keep_evidence,
         )
         self._audited = frozenset[type]() if audit is NO_AUDIT else AUDITED
+        self._has_stopped = False
         self._serving = Serving(self.submit)
         self._routes: dict[Route, Callable[[Any, Reply], None]] = {}
 
@@ -157,6 +161,7 @@ class Runtime:
 
     def _make_parts(self, scheduler: Scheduler) -> None:
         parts = self.parts = Parts(self._around, scheduler, self._submit_internal)
+        parts.stopped.on_stopped = self._note_stopped
         self._routes = {
             Route.MEMBER: parts.turns.submit,
             Route.SHARD: parts.groups.submit,
@@ -224,11 +229,18 @@ class Runtime:
         counts[name] = counts.get(name, 0) + 1
         if not self._serving.is_ready and self._serving.refuse(command, reply):
             return
+        if self._has_stopped and self.parts.stopped.refuse(command, reply):
+            return
         route = self._routes[COMMANDS[kind].route]
         if kind in self._audited:
             self.parts.changes.submit(route, command, reply)
             return
         route(command, reply)
+
+    def _note_stopped(self) -> None:
+        """A shard is stopped: commits no longer go past ``submit``, those of other shards too."""
+        self._has_stopped = True
+        self.parts.commits.is_open = False
 
     def _submit_internal(self, command: Command, reply: Reply = ignore_answer) -> None:
         if not self._serving.is_stopping:
@@ -277,7 +289,7 @@ class Runtime:
     def commit_ticket(self, command: OffsetCommit) -> CommitTicket | None:
         # Each commit of who is no member is looked at: an administrator may be moving offsets.
         is_noted = command.member_epoch is None and OffsetCommit in self._audited
-        if is_noted or not self.ready():
+        if is_noted or self._has_stopped or not self.ready():
             return None
         return make_commit_ticket(self.parts.commits, self._shard_of(command.group_id), command)
 

@@ -182,6 +182,7 @@ class World:
             clock=self.process,
             scheduler=self.process,
             on_failure=self._on_failure,
+            keep_evidence=self._on_evidence,
             reached=self.reached,
             clock_ms=lambda: self.time.now_ms,
             on_expired=self._on_expired,
@@ -283,6 +284,9 @@ class World:
         if isinstance(failure, Violation):
             raise failure
         raise Violation("S12", f"the runtime gave up: {failure!r}") from failure
+
+    def _on_evidence(self, partition: LogPartition, evidence: str) -> None:
+        raise Violation("S1", f"log partition {partition} is stopped: {evidence}")
 
     def make_member_id(self, name: str) -> MemberId:
         """An id that no member had, as a door makes them."""

@@ -62,6 +62,16 @@ class PartitionNumbers:
         """The ranges of a topic, ascending; empty if it has none."""
         return self._by_topic.get(topic_id, [])
 
+    def find_base(self, topic_id: TopicId, highest: int) -> int | None:
+        """What a partition's number is more than the partition, up to ``highest``.
+
+        ``None`` if the topic has grown, or does not have them all.
+        """
+        ranges = self._by_topic.get(topic_id)
+        if ranges is None or len(ranges) > 1 or highest >= ranges[0].size:
+            return None
+        return ranges[0].base
+
     def ensure(self, topic_id: TopicId, partitions: int) -> None:
         """Number those of the partitions 0 to ``partitions - 1`` that have no number yet."""
         known = self.partitions(topic_id)
@@ -128,11 +138,16 @@ class PartitionNumbers:
         return {own.topic for own, _, _ in self._runs(numbers)}
 
     def _runs(self, numbers: Sequence[int]) -> Iterator[tuple[NumberRange, int, int]]:
-        """Split ascending numbers by range: the range, and the slice of ``numbers`` in it."""
+        """Split ascending numbers by range: the range, and the slice of ``numbers`` in it.
+
+        Raises ``KeyError`` for a number that no partition has.
+        """
         begin = 0
         while begin < len(numbers):
             own = self._range_of(numbers[begin])
             end = bisect_left(numbers, own.base + own.size, begin)
+            if end == begin:
+                raise KeyError(numbers[begin])
             yield own, begin, end
             begin = end
 

@@ -57,12 +57,16 @@ class SoftState:
     ``client_assignment_requests`` are the assignments that members are asked to compute.
     ``being_deleted`` are groups whose very many offsets are being deleted batch by batch; until the
     end they count as existing. ``topic_hashes`` is the cache of ``compute_metadata_hash``.
+    ``unsound_groups`` violated invariants when they were loaded. ``is_stopped`` once a command
+    would have violated one: no other is taken.
     """
 
     live_classic_groups: dict[GroupId, ClassicGroup] = field(default_factory=dict)
     client_assignment_requests: dict[GroupId, ClientAssignmentRequest] = field(default_factory=dict)
     being_deleted: set[GroupId] = field(default_factory=set)
     topic_hashes: TopicHashes = field(default_factory=dict)
+    unsound_groups: set[GroupId] = field(default_factory=set)
+    is_stopped: bool = False
 
 
 @dataclass(slots=True)

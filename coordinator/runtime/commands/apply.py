@@ -24,6 +24,7 @@ from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commands.command_turns import Turns
 from coordinator.runtime.commands.effects import Effects
 from coordinator.runtime.commands.replayer import Replayer
+from coordinator.runtime.commands.stopped_shards import STOPPED, StoppedShards
 from coordinator.runtime.commands.waiting_members import WaitingMembers
 from coordinator.runtime.commit.entries import NOTHING_WAITED, CommitEntry, Entry, make_entry
 from coordinator.runtime.commit.process_end import HalfApplied
@@ -37,6 +38,7 @@ from model.commands.command import DeletionCommand
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.commands.resets import ResetOffsets
 from model.commands.topics import ReplaceTopics
+from model.errors import LogPartitionStopped
 from model.ids import GroupId
 from model.log.transaction_records import TransactionalOffsets, TransactionMarker
 from model.responses.response import Done
@@ -57,6 +59,7 @@ class Apply:
         effects: Effects,
         turns: Turns,
         *,
+        stopped: StoppedShards,
         catalogue: TopicCatalogueRuntime,
         on_offsets_lost: Callable[[GroupId], None],
         on_failure: Callable[[BaseException], None],
@@ -68,6 +71,7 @@ class Apply:
         self._waiting = waiting
         self._effects = effects
         self._turns = turns
+        self._stopped = stopped
         self._catalogue = catalogue
         self._on_offsets_lost = on_offsets_lost
         self._on_failure = on_failure
@@ -80,6 +84,11 @@ class Apply:
         reply: Reply,
     ) -> None:
         """Apply the outcome of a command of one group."""
+        if (outcome.records or shard.soft.is_stopped) and not self._stopped.check(
+            shard, command.group_id, command, outcome
+        ):
+            self._context.answer((command.group_id,), reply, LogPartitionStopped(STOPPED))
+            return
         try:
             self._apply_outcome(shard, command, outcome, reply)
         except Exception as bug:  # noqa: BLE001 - ends the process

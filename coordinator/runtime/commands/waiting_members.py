@@ -18,7 +18,7 @@ from coordinator.core.state.classic_group import Phase
 from coordinator.core.state.outcome import Outcome, Release, Wait
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.slices import Slices, Steps
-from model.errors import NotCoordinator, RebalanceInProgress
+from model.errors import GroupError, NotCoordinator, RebalanceInProgress
 from model.ids import GroupId, MemberId
 from model.responses.response import Done
 
@@ -97,6 +97,11 @@ class WaitingMembers:
                 self._answer((), reply, answer)
             if given:
                 yield
+
+    def refuse(self, is_refused: Callable[[GroupId], bool], error: GroupError) -> None:
+        """Refuse the waiting requests of some groups."""
+        for key in [key for key in self._waiting if is_refused(key[0])]:
+            self._answer((key[0],), self._waiting.pop(key), error)
 
     def stop(self) -> None:
         """Refuse every waiting request."""

@@ -12,9 +12,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 
+import structlog
+
 from coordinator.core.classic.classic_rebalance import compute_group_deadlines_at_load
 from coordinator.core.consumer.refresh import needs_epoch_for_topics
 from coordinator.core.deadlines.liveness import Liveness
+from coordinator.core.replay.invariants import is_sound
 from coordinator.core.replay.token_records import begin_tokens, end_load
 from coordinator.core.state.classic_group import ClassicMember
 from coordinator.core.state.consumer_group import ConsumerGroup
@@ -33,6 +36,8 @@ from model.log.records import MemberState
 from storage.log_store import LogStore, StoreStalled
 from translator.translated_sync import compute_deadlines_at_load
 
+log = structlog.get_logger()
+
 SLICE_COST = 3_000
 """The budget of one event-loop iteration. Costs are in approximate microseconds."""
 
@@ -41,6 +46,8 @@ TURN_SLICES = 4
 
 SESSION_COST = 2
 GROUP_COST = 5
+MEMBERS_PER_COST = 5
+"""How many members are looked at for a cost of one."""
 
 
 class Loading:
@@ -159,7 +166,10 @@ class Loading:
         for group in shard.consumer_groups.values():
             if needs_epoch_for_topics(shard, group) or lacks_target(group):
                 unsettled.append(group)
-            yield GROUP_COST
+            if not is_sound(group):
+                shard.soft.unsound_groups.add(group.group_id)
+                log.warning("group_violates_invariants", group_id=group.group_id)
+            yield GROUP_COST + len(group.entries) // MEMBERS_PER_COST
         self._show(shard, unsettled)
         self._stats.records_loaded += loader.records
         yield from self._begin_sessions(shard)

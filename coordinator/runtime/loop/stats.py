@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
+from coordinator.core.replay.invariants import INVARIANTS
 from coordinator.runtime.loop.refused_joins import RefusedJoins
 from model.causes import CauseKind
 
@@ -74,6 +75,12 @@ class Stats:
     records_loaded: int = 0
     stalled_ms: int = 0
     writes_refused: int = 0
+    invariant_checks: int = 0
+    """Commands whose records were checked before they were replayed."""
+    invariant_violations: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(INVARIANTS, 0)
+    )
+    log_partitions_stopped: int = 0
     refused_joins: RefusedJoins = field(default_factory=RefusedJoins)
 
     @property

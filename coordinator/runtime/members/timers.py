@@ -20,7 +20,8 @@ from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.stats import Stats
 from model.commands.classic import ExpireClassicDeadline
 from model.commands.consumer import ExpireMember
-from model.errors import GroupError
+from model.errors import GroupError, LogPartitionStopped
+from model.ids import GroupId
 
 log = structlog.get_logger()
 
@@ -33,7 +34,7 @@ HOLD_MS = 1_000
 class Timers:
     """Calls ``expire`` for each deadline that has passed, unless ``is_held``.
 
-    A refused expiry is retried.
+    A refused expiry is retried. Groups that ``is_stopped`` says have no deadlines any more.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Timers:
         *,
         expire: Callable[[Expiry, Reply], None],
         is_held: Callable[[], bool],
+        is_stopped: Callable[[GroupId], bool],
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
@@ -52,6 +54,7 @@ class Timers:
         self._liveness = liveness
         self._expire = expire
         self._is_held = is_held
+        self._is_group_stopped = is_stopped
         self._timer: Cancellable | None = None
         self._at_ms = 0
         self._is_stopped = False
@@ -114,7 +117,7 @@ class Timers:
             return
         now_ms = self._clock.monotonic_ms()
         for command in self._liveness.due(now_ms):
-            if self._liveness.is_armed_anew(command):
+            if self._is_group_stopped(command.group_id) or self._liveness.is_armed_anew(command):
                 continue
             self._note(command)
             try:
@@ -140,7 +143,7 @@ class Timers:
         )
 
     def _expired(self, command: Expiry, answer: Answer) -> None:
-        if isinstance(answer, GroupError):
+        if isinstance(answer, GroupError) and not isinstance(answer, LogPartitionStopped):
             self._liveness.expire_again(command, self._clock.monotonic_ms())
             self.arm()
         else:

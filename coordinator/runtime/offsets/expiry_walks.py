@@ -146,6 +146,8 @@ class OffsetExpiry:
     def _walk(self) -> Iterator[int]:
         """Walk over all shards. Yields the cost of each step; visiting an offset costs 1."""
         for shard in self._shards:
+            if shard.soft.is_stopped:
+                continue
             for group_id in self._store.offset_group_ids(shard.partition):
                 yield 1
                 rule = compute_expiry_rule(shard, group_id)

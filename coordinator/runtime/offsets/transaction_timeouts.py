@@ -118,6 +118,8 @@ class TransactionTimeouts:
 
     def _find(self, now_ms: int) -> Iterator[tuple[Shard, ProducerId, OpenTransaction]]:
         for shard in self._shards:
+            if shard.soft.is_stopped:
+                continue
             for producer_id, transaction in shard.open_transactions.producers():
                 if transaction.timeout.at_ms is None or transaction.timeout.at_ms > now_ms:
                     break  # The rest began later.

@@ -31,7 +31,7 @@ from model.acls import Operation, ResourceType
 from model.caller import Caller
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.errors import GroupError
+from model.errors import GroupError, LogPartitionStopped
 from model.ids import GroupId, MemberId, TopicName
 from model.topics import TopicImage
 
@@ -280,7 +280,7 @@ class Regexes:
             self._look_later(group_id, known, interval_ms)
 
     def _installed(self, group_id: GroupId, known: _Group, answer: Answer) -> None:
-        if isinstance(answer, GroupError):
+        if isinstance(answer, GroupError) and not isinstance(answer, LogPartitionStopped):
             self._scheduler.call_later_ms(REFUSED_RETRY_MS, lambda: self.request(group_id))
 
     # ----------------------------------------------------------------------------------- groups

@@ -17,7 +17,7 @@ from model.caller import INTERNAL
 from model.commands.command import Command
 from model.commands.offsets import DeleteTopicOffsets
 from model.commands.topics import ForgetDeletedTopic
-from model.errors import GroupError
+from model.errors import GroupError, LogPartitionStopped
 from model.ids import (
     GroupId,
     LogPartition,
@@ -39,7 +39,7 @@ _OFFSET_KEYS = b"\x00\x01"
 class _Deletion:
     """One deleted topic."""
 
-    __slots__ = ("held", "topic_id", "value", "was_refused")
+    __slots__ = ("held", "is_left", "topic_id", "value", "was_refused")
 
     def __init__(self, topic_id: TopicId, value: TopicDeletionValue) -> None:
         self.topic_id = topic_id
@@ -47,6 +47,8 @@ class _Deletion:
         self.held: list[StoredOffset] = []
         """Offsets whose keys also hold an offset of a later topic of the same name."""
         self.was_refused = False
+        self.is_left = False
+        """Whether offsets are left to the next start, in a log partition that is stopped."""
 
 
 class _Walk:
@@ -215,8 +217,10 @@ class TopicDeletion:
     def _note(self, walk: _Walk, group_id: GroupId, topic: TopicName, answer: Answer) -> None:
         walk.waiting -= 1
         if isinstance(answer, GroupError):
+            is_left = isinstance(answer, LogPartitionStopped)
             for deletion in walk.by_name[topic]:
-                deletion.was_refused = True
+                deletion.was_refused |= not is_left
+                deletion.is_left |= is_left
         else:
             self._on_deleted(group_id)
         self._end_if_answered(walk)
@@ -231,7 +235,7 @@ class TopicDeletion:
             self._slices.run(self._retry(deletion))
         elif deletion.held:
             self._slices.run(self._look_again(deletion))
-        else:
+        elif not deletion.is_left:
             self._submit(
                 ForgetDeletedTopic(INTERNAL, deletion.topic_id), partial(self._forgotten, deletion)
             )

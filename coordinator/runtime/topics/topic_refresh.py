@@ -11,7 +11,7 @@ from coordinator.runtime.loop.slices import REFUSED_RETRY_MS, Paced, Slices
 from model.caller import INTERNAL
 from model.commands.command import Command
 from model.commands.consumer import RefreshTopics
-from model.errors import GroupError
+from model.errors import GroupError, LogPartitionStopped
 from model.ids import GroupId
 
 SLICE = 100
@@ -38,7 +38,7 @@ class TopicRefresh:
                 yield None
 
     def _note(self, group_id: GroupId, answer: Answer) -> None:
-        if isinstance(answer, GroupError):
+        if isinstance(answer, GroupError) and not isinstance(answer, LogPartitionStopped):
             self._slices.run(self._refresh_later(group_id))
 
     def _refresh_later(self, group_id: GroupId) -> Paced[None]:

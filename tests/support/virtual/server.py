@@ -20,7 +20,7 @@ from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, Topi
 from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
-from model.ids import GroupId, MemberId, TopicId, TopicName
+from model.ids import GroupId, LogPartition, MemberId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import TopicPartitions
 from model.responses.consumer import ConsumerGroupHeartbeatResponse
@@ -118,6 +118,7 @@ class VirtualServer:
             scheduler=self.scheduler,
             authorizer=self.authorizer,
             on_failure=self._fail,
+            keep_evidence=self.keep_evidence,
         )
         self.runtime.load(topics)
         self.settle()
@@ -127,6 +128,10 @@ class VirtualServer:
         self.failures.append(failure)
         if isinstance(failure, HalfApplied):
             raise ProcessEnded from failure
+
+    def keep_evidence(self, partition: LogPartition, evidence: str) -> None:
+        """Raise the violation of an invariant: no test but those of the guard has one."""
+        raise ProcessEnded(evidence)
 
     def crash(self, survivors: int = 0) -> None:
         """Kill the process; of the unsynced writes the first ``survivors`` stay."""

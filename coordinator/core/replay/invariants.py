@@ -1,0 +1,276 @@
+"""Invariants of a consumer group that the records of a command must keep: checked before replay.
+
+Each is checked for what the records change, and for what their members had before: the cost is that
+of the records, whatever the size of the group. A violation is a bug of the handlers, or damage to
+the memory; nothing of the command is replayed then. What was wrong in a log that was imported is
+none of the command's doing (``is_sound``).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
+from coordinator.core.state.shard import Shard
+from model.ids import GroupId, MemberId, TopicId
+from model.log.records import (
+    AssignedTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    Record,
+    TopicPartitions,
+)
+from model.value import value
+
+ONE_OWNER: Final = "one_owner"
+ONE_TARGET: Final = "one_target"
+EPOCH_ORDER: Final = "epoch_order"
+ONE_MEMBER_PER_INSTANCE: Final = "one_member_per_instance"
+NOT_CHECKED: Final = "not_checked"
+INVARIANTS: Final = (ONE_OWNER, ONE_TARGET, EPOCH_ORDER, ONE_MEMBER_PER_INSTANCE, NOT_CHECKED)
+"""S1, S4, S5 with S6, and S24 of the specification, and a state in which they cannot be checked."""
+
+_Current: TypeAlias = dict[MemberId, ConsumerGroupCurrentMemberAssignmentValue | None]
+_Targets: TypeAlias = dict[MemberId, ConsumerGroupTargetAssignmentMemberValue | None]
+_Metadata: TypeAlias = dict[MemberId, ConsumerGroupMemberMetadataValue | None]
+_Parts: TypeAlias = tuple[AssignedTopicPartitions, ...] | tuple[TopicPartitions, ...]
+
+_NO_GROUP: Final = ConsumerGroup(GroupId(""))
+
+
+@value
+class Violation:
+    """An invariant that records would violate, and how."""
+
+    invariant: str
+    detail: str
+
+
+def find_violation(shard: Shard, group_id: GroupId, records: Sequence[Record]) -> Violation | None:
+    """The first invariant that does not hold once these records are replayed."""
+    current: _Current = {}
+    targets: _Targets = {}
+    metadata: _Metadata = {}
+    epoch = target_epoch = None
+    for key, said in records:
+        # Not ``match``: this is done for each record that is written.
+        kind = type(key)
+        if kind is ConsumerGroupCurrentMemberAssignmentKey:
+            current[key.member_id] = said  # type: ignore[union-attr, assignment]
+        elif kind is ConsumerGroupTargetAssignmentMemberKey:
+            targets[key.member_id] = said  # type: ignore[union-attr, assignment]
+        elif kind is ConsumerGroupMemberMetadataKey:
+            metadata[key.member_id] = said  # type: ignore[union-attr, assignment]
+        elif kind is ConsumerGroupMetadataKey:
+            if said is None:
+                return None  # The group goes: what is left of it has no owner.
+            epoch = said.epoch  # type: ignore[union-attr]
+        elif kind is ConsumerGroupTargetAssignmentMetadataKey and said is not None:
+            target_epoch = said.assignment_epoch  # type: ignore[union-attr]
+    _take_all_of_removed(metadata, current, targets)
+    group = shard.consumer_groups.get(group_id, _NO_GROUP)
+    was_sound = group_id not in shard.soft.unsound_groups
+    found = None
+    if current or epoch is not None or target_epoch is not None:
+        found = _find_epoch_out_of_order(
+            group,
+            group.group_epoch if epoch is None else epoch,
+            group.target_epoch if target_epoch is None else target_epoch,
+            current,
+            was_sound=was_sound,
+        )
+    if current and found is None:
+        found = _find_second(group, ONE_OWNER, current, was_sound=was_sound)
+    if targets and found is None:
+        found = _find_second(group, ONE_TARGET, targets, was_sound=was_sound)
+    if metadata and found is None:
+        found = _find_second_of_instance(group, metadata)
+    return found
+
+
+def _take_all_of_removed(metadata: _Metadata, current: _Current, targets: _Targets) -> None:
+    """The tombstone of a member's metadata removes its other state."""
+    for member_id, said in metadata.items():
+        if said is None:
+            current[member_id] = targets[member_id] = None
+
+
+def is_sound(group: ConsumerGroup) -> bool:
+    """Whether epochs are in order, and partitions had by one member each, after a load."""
+    owned, given, target_epoch = 0, 0, group.target_epoch
+    for member in group.entries.values():
+        if member.member_epoch > target_epoch:
+            return False
+        owned += len(member.assigned) + len(member.pending_revocation)
+        given += len(member.target or NO_NUMBERS)
+    return (
+        target_epoch <= group.group_epoch
+        and owned == len(group.owner) - group.owner.count(NOBODY)
+        and given == len(group.target) - group.target.count(NOBODY)
+    )
+
+
+def _find_epoch_out_of_order(
+    group: ConsumerGroup, epoch: int, target_epoch: int, current: _Current, *, was_sound: bool
+) -> Violation | None:
+    if epoch < group.group_epoch or target_epoch < group.target_epoch:
+        detail = (
+            f"group epoch {group.group_epoch} becomes {epoch}, "
+            f"assignment epoch {group.target_epoch} becomes {target_epoch}"
+        )
+        return Violation(EPOCH_ORDER, detail)
+    if target_epoch > epoch and was_sound:
+        return Violation(EPOCH_ORDER, f"assignment epoch {target_epoch} > group epoch {epoch}")
+    for member_id, said in current.items():
+        if said is None:
+            continue
+        before = group.entries.get(member_id)
+        at = JOIN_EPOCH if before is None else before.member_epoch
+        if at > group.target_epoch and not was_sound:
+            continue
+        if said.member_epoch > target_epoch:
+            detail = f"{member_id} at {said.member_epoch} > assignment epoch {target_epoch}"
+            return Violation(EPOCH_ORDER, detail)
+        # At 0 an incarnation begins; below, it is over.
+        if JOIN_EPOCH < said.member_epoch < at:
+            detail = f"{member_id} goes back from epoch {at} to {said.member_epoch}"
+            return Violation(EPOCH_ORDER, detail)
+    return None
+
+
+def _find_second(
+    group: ConsumerGroup, invariant: str, claims: _Current | _Targets, *, was_sound: bool
+) -> Violation | None:
+    """A partition that two members have afterwards. Those of ``claims`` have what it says alone."""
+    slots = group.owner if invariant == ONE_OWNER else group.target
+    numbers = group.numbers
+    free = {NOBODY}
+    claimed: list[int] = []
+    fresh: dict[TopicId, list[int]] = {}
+    for member_id, said in claims.items():
+        member = group.entries.get(member_id)
+        if member is not None:
+            slot = member.slot
+            free.add(slot)
+            if was_sound and not {slot}.issuperset(
+                map(slots.__getitem__, _list_had(member, invariant))
+            ):
+                detail = f"something that {member_id} has is noted as another's"
+                return Violation(invariant, detail)
+        for topic in () if said is None else _list_parts(said):
+            partitions = topic.partitions
+            base = numbers.find_base(topic.topic_id, max(partitions, default=0))
+            if base is None:
+                # No partition of it is had by anybody, or else they are looked at one by one.
+                fresh.setdefault(topic.topic_id, []).extend(partitions)
+            elif base:
+                claimed += [base + partition for partition in partitions]
+            else:
+                claimed += partitions
+    if (
+        free.issuperset(map(slots.__getitem__, claimed))
+        and (len(claims) == 1 or _are_distinct(claimed, *fresh.values()))
+        and not any(map(numbers.partitions, fresh))
+    ):
+        return None
+    return _find_second_one_by_one(group, invariant, claims, free, was_sound=was_sound)
+
+
+def _are_distinct(*numbers: list[int]) -> bool:
+    return all(len(set(each)) == len(each) for each in numbers)
+
+
+def _list_parts(
+    said: ConsumerGroupCurrentMemberAssignmentValue | ConsumerGroupTargetAssignmentMemberValue,
+) -> _Parts:
+    if isinstance(said, ConsumerGroupTargetAssignmentMemberValue):
+        return said.topic_partitions
+    if not said.partitions_pending_revocation:
+        return said.assigned_partitions
+    return said.assigned_partitions + said.partitions_pending_revocation
+
+
+def _find_second_one_by_one(
+    group: ConsumerGroup,
+    invariant: str,
+    claims: _Current | _Targets,
+    free: set[int],
+    *,
+    was_sound: bool,
+) -> Violation | None:
+    """``_find_second``, also where topics have grown or have no numbers yet."""
+    slots = group.owner if invariant == ONE_OWNER else group.target
+    numbers = group.numbers
+    seen: dict[tuple[TopicId, int], MemberId] = {}
+    for member_id, said in claims.items():
+        for topic in () if said is None else _list_parts(said):
+            topic_id = topic.topic_id
+            known = numbers.partitions(topic_id)
+            there = [each for each in topic.partitions if each < known]
+            for number in numbers.numbers_of(topic_id, there) if there else ():
+                if slots[number] not in free and (
+                    was_sound or not _has_already(group, invariant, member_id, number)
+                ):
+                    return _describe_second(group, invariant, slots[number], number, member_id)
+            for partition in topic.partitions:
+                other = seen.setdefault((topic_id, partition), member_id)
+                if other != member_id:
+                    detail = f"partition {partition} of topic {topic_id.hex()} goes to two members"
+                    return Violation(invariant, f"{detail}, {other} and {member_id}")
+    return None
+
+
+def _has_already(group: ConsumerGroup, invariant: str, member_id: MemberId, number: int) -> bool:
+    """Whether the member has it before: then it is not these records that give it."""
+    member = group.entries.get(member_id)
+    return member is not None and number in _list_had(member, invariant)
+
+
+def _list_had(member: Member, invariant: str) -> array[int]:
+    if invariant == ONE_TARGET:
+        return member.target or NO_NUMBERS
+    if not member.pending_revocation:
+        return member.assigned
+    return member.assigned + member.pending_revocation
+
+
+def _describe_second(
+    group: ConsumerGroup, invariant: str, slot: int, number: int, member_id: MemberId
+) -> Violation:
+    holder = group.slots[slot]
+    (topic,) = group.numbers.topic_partitions([number])
+    return Violation(
+        invariant,
+        f"partition {topic.partitions[0]} of topic {topic.topic_id.hex()} is of "
+        f"{holder.member_id if holder is not None else 'nobody'} and of {member_id}",
+    )
+
+
+def _find_second_of_instance(group: ConsumerGroup, metadata: _Metadata) -> Violation | None:
+    found: dict[str, MemberId] = {}
+    for member_id, said in metadata.items():
+        if said is None or said.instance_id is None:
+            continue
+        other = found.setdefault(said.instance_id, member_id)
+        old = group.entries.get(member_id)
+        was_its_own = (
+            old is not None
+            and old.metadata is not None
+            and old.metadata.instance_id == said.instance_id
+        )
+        if other == member_id and not was_its_own:
+            before = group.static_members.get(said.instance_id, member_id)
+            other = member_id if before in metadata else before
+        if other != member_id:
+            detail = f"instance {said.instance_id} is of {other} and of {member_id}"
+            return Violation(ONE_MEMBER_PER_INSTANCE, detail)
+    return None
