@@ -110,10 +110,18 @@ async def test_all_are_those_with_a_sentinel(groups: Groups) -> None:
 
 
 async def test_a_group_whose_muster_still_listens_is_not_released(groups: Groups) -> None:
-    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    is_closed = asyncio.Event()
+
+    async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        await writer.wait_closed()
+        is_closed.set()
+
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     groups.members["here"] = [make_member("s-1", "muster", port)]
     refused = await groups.run("here", "--yes")
+    await is_closed.wait()
     server.close()
     assert refused.exit_code == ExitCode.PRECONDITION
     assert f"127.0.0.1:{port} has the group and is running" in refused.error
