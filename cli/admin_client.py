@@ -163,6 +163,12 @@ class AdminClient:
         )
         self._call(self._stub.DeleteGroup, request)
 
+    def remove_members(
+        self, request: admin_pb2.RemoveMembersRequest
+    ) -> admin_pb2.RemoveMembersResponse:
+        """Remove members of a group, or with ``validate_only`` describe them."""
+        return self._call(self._stub.RemoveMembers, request)
+
     def delete_offsets(
         self, group_id: str, topics: Mapping[str, Sequence[int]], validate_only: bool
     ) -> list[types_pb2.TopicFailures]:

@@ -11,6 +11,7 @@ from coordinator.core.consumer.removal import WhyRemoved, compute_removal
 from coordinator.core.consumer.static_members import check_static_member, compute_static_leave
 from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
 from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.epoch_causes import compute_leave_kind
 from coordinator.core.state.outcome import CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard
 from model.causes import CauseKind
@@ -22,7 +23,7 @@ from model.commands.consumer import (
     LeavingMember,
 )
 from model.errors import ErrorCode, GroupError, GroupIdNotFound
-from model.ids import GroupId, InstanceId, MemberId
+from model.ids import InstanceId, MemberId
 from model.log.records import MemberState
 from model.now import Now
 from model.responses.classic import LeaveGroupResponse
@@ -45,7 +46,7 @@ def handle_leave(shard: Shard, command: ConsumerGroupLeave, now: Now) -> Outcome
         if shard.has_other_group(command.group_id):
             raise GroupIdNotFound(f"Group {command.group_id} is not a consumer group.")
         raise GroupIdNotFound(f"Group {command.group_id} not found.")
-    member = _find_leaving(group, command.group_id, command.member_id, command.instance_id)
+    member = find_leaving_member(group, command.member_id, command.instance_id)
     response = ConsumerGroupLeaveResponse(command.member_id, command.member_epoch)
     if command.member_epoch == STATIC_LEAVE_EPOCH and command.instance_id is not None:
         return Outcome(
@@ -89,6 +90,7 @@ def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
         return Outcome(response=LeaveGroupResponse(errors))
     found: dict[MemberId, Member] = {}
     reasons: dict[MemberId, str | None] = {}
+    kinds = set()
     results = []
     for leaving in command.members:
         result = _find(group, leaving)
@@ -97,27 +99,28 @@ def handle_leave_group(shard: Shard, command: LeaveGroup, now: Now) -> Outcome:
             continue
         found[result.member_id] = result
         reasons[result.member_id] = leaving.reason
+        kinds.add(compute_leave_kind(leaving))
         results.append(ErrorCode.NONE)
     response = LeaveGroupResponse(tuple(results))
     if not found:
         return Outcome(response=response)
-    why = WhyRemoved(CauseKind.MEMBER_LEFT, reasons)
+    kind = kinds.pop() if len(kinds) == 1 else CauseKind.MEMBER_LEFT
+    why = WhyRemoved(kind, reasons)
     return compute_departure(shard, group, tuple(found.values()), now, response, why)
 
 
 def _find(group: ConsumerGroup, leaving: LeavingMember) -> Member | ErrorCode:
     try:
-        return _find_leaving(group, group.group_id, leaving.member_id, leaving.instance_id)
+        return find_leaving_member(group, leaving.member_id, leaving.instance_id)
     except GroupError as error:
         return error.code
 
 
-def _find_leaving(
-    group: ConsumerGroup,
-    group_id: GroupId,
-    member_id: MemberId | None,
-    instance_id: InstanceId | None,
+def find_leaving_member(
+    group: ConsumerGroup, member_id: MemberId | None, instance_id: InstanceId | None
 ) -> Member:
+    """The member by its id, or by its instance id. Raises ``UnknownMemberId`` and the like."""
+    group_id = group.group_id
     if instance_id is not None:
         holder = group.static_member(instance_id)
         return check_static_member(holder, instance_id, group_id, member_id)

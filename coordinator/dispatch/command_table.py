@@ -63,6 +63,7 @@ from model.commands.groups import (
     DescribeGroups,
     ListGroups,
     PlanMigration,
+    RemoveMembers,
 )
 from model.commands.offsets import (
     DeleteOffsets,
@@ -105,6 +106,7 @@ from model.commands.what_if import ComputeWhatIf
 from model.now import Now
 from translator.departure import handle_expire_member, handle_leave_group
 from translator.plan import handle_convert_to_classic
+from translator.removal import handle_remove_members
 
 
 class Route(Enum):
@@ -191,6 +193,7 @@ _ROWS: Final = (
     _row(SyncGroup, Route.MEMBER, Loading.GROUP, handle_sync),
     _row(ClassicHeartbeat, Route.MEMBER, Loading.GROUP, handle_heartbeat_of_classic_protocol),
     _row(LeaveGroup, Route.MEMBER, Loading.GROUP, handle_leave_group),
+    _row(RemoveMembers, Route.MEMBER, Loading.GROUP, handle_remove_members),
     _row(ExpireMember, Route.MEMBER, Loading.GROUP, handle_expire_member),
     _row(ExpireClassicDeadline, Route.MEMBER, Loading.GROUP, handle_classic_deadline),
     #

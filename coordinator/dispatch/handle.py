@@ -26,7 +26,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
-from model.commands.groups import ConvertToClassicGroup
+from model.commands.groups import ConvertToClassicGroup, RemoveMembers
 from model.commands.offsets import DeleteTopicOffsets, ExpireOffsets, OffsetCommit
 from model.commands.places import (
     AdoptGroup,
@@ -49,6 +49,7 @@ ShardCommand: TypeAlias = (
     | ExpireClassicDeadline
     | ExpireMember
     | ConvertToClassicGroup
+    | RemoveMembers
     | ReconcileMember
     | PrepareAssignment
     | InstallAssignment

@@ -24,6 +24,7 @@ from model.commands.groups import (
     DescribeGroups,
     ListGroups,
     PlanMigration,
+    RemoveMembers,
 )
 from model.commands.offsets import (
     DeleteOffsets,
@@ -77,6 +78,7 @@ GroupCommand: TypeAlias = (
     | ClassicHeartbeat
     | ExpireClassicDeadline
     | ConvertToClassicGroup
+    | RemoveMembers
     | ReconcileMember
     | PrepareAssignment
     | InstallAssignment

@@ -69,11 +69,13 @@ class LeavingMember:
     """A member to remove, by member id or by instance id.
 
     If both are set, the instance must belong to that member. ``reason`` is the client's (KIP-800).
+    ``by_administrator``: somebody else removes it, and is known to.
     """
 
     member_id: MemberId | None
     instance_id: InstanceId | None = None
     reason: str | None = None
+    by_administrator: bool = False
 
 
 @value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model.caller import Caller
+from model.commands.consumer import LeavingMember
 from model.ids import GroupId
 from model.value import value
 
@@ -41,6 +42,21 @@ class PlanMigration:
 
     caller: Caller
     group_id: GroupId
+
+
+@value
+class RemoveMembers:
+    """An administrator removes members, all or none.
+
+    ``revision`` is that of a preview: if the group has changed since, nothing is removed.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    members: tuple[LeavingMember, ...]
+    reason: str = ""
+    revision: str | None = None
+    validate_only: bool = False
 
 
 @value

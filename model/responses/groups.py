@@ -107,6 +107,25 @@ class DescribedClassicMember:
 
 
 @value
+class MembersRemoved:
+    """Members as they were before they were removed, or would be; ``remaining`` are left.
+
+    They are ``members`` of a consumer group or ``classic_members`` of a group of this protocol
+    type. ``revision`` names the group as it was.
+    """
+
+    revision: str
+    remaining: int
+    members: tuple[DescribedMember, ...] = ()
+    classic_members: tuple[DescribedClassicMember, ...] = ()
+    protocol_type: str = ""
+
+    @property
+    def of_any_protocol(self) -> tuple[DescribedMember | DescribedClassicMember, ...]:
+        return (*self.members, *self.classic_members)
+
+
+@value
 class DescribedClassicGroup:
     """A classic group, or the error of describing it.
 

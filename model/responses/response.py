@@ -18,6 +18,7 @@ from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribeGroupsResponse,
     ListGroupsResponse,
+    MembersRemoved,
 )
 from model.responses.migration import MigrationPlan
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
@@ -53,6 +54,7 @@ Response: TypeAlias = (
     | ConsumerGroupDescribeResponse
     | ListGroupsResponse
     | DescribeGroupsResponse
+    | MembersRemoved
     | MigrationPlan
     | PlacesResponse
     | CheckTokenResponse

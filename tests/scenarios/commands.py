@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from model.caller import INTERNAL
@@ -61,6 +61,7 @@ from tests.scenarios import place_text, quota_text
 from tests.scenarios.acl_text import make_create, make_delete, make_list
 from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
+from tests.scenarios.removal_text import make_removal
 from tests.scenarios.reset_text import make_reset
 from tests.scenarios.server import ScenarioServer
 from tests.scenarios.user_text import make_alter, make_list_users, make_set_user
@@ -174,6 +175,7 @@ class Commands:
             "prepare": self._prepare,
             "install": self._install,
             "remove": self._remove,
+            "remove-members": self._remove_members,
             "join-group": self._join_group,
             "sync": self._sync,
             "beat": self._beat,
@@ -328,6 +330,13 @@ class Commands:
         ``?`` is an empty member id.
         """
         group, *members = line.words
+        return LeaveGroup(CALLER, GroupId(group), self._list_leaving(members, line))
+
+    def _remove_members(self, line: Line) -> Command:
+        members = [word for word in line.words[1:] if word != "validate-only"]
+        return make_removal(line.words, self._list_leaving(members, line), line.options)
+
+    def _list_leaving(self, members: Sequence[str], line: Line) -> tuple[LeavingMember, ...]:
         leaving = []
         for word in members:
             member, slash, instance = word.partition("/")
@@ -338,7 +347,7 @@ class Commands:
                     line.options.get("reason"),
                 )
             )
-        return LeaveGroup(CALLER, GroupId(group), tuple(leaving))
+        return tuple(leaving)
 
     # -------------------------------------------------------------------------- classic groups
 

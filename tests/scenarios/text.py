@@ -64,6 +64,7 @@ from model.responses.groups import (
     DescribedMember,
     DescribeGroupsResponse,
     ListGroupsResponse,
+    MembersRemoved,
     NamedTopicPartitions,
 )
 from model.responses.migration import MigrationPlan
@@ -87,6 +88,7 @@ from tests.scenarios.client_assignor_text import (
 from tests.scenarios.embedded_text import format_given, format_said
 from tests.scenarios.place_text import format_place, format_places
 from tests.scenarios.quota_text import format_quota_answer, format_quotas
+from tests.scenarios.removal_text import format_removal
 from tests.scenarios.reset_text import format_reset, format_reset_answer
 from tests.scenarios.user_text import format_credential, format_users
 from tests.support.virtual.scheduler import START_WALL_MS
@@ -232,8 +234,8 @@ def _format_others(answer: Answer) -> list[str]:
                 for config in configs
                 if config.own is not None
             ] or [f"{group_id}: nothing of its own"]
-        case MigrationPlan():
-            return _format_plan(answer)
+        case MigrationPlan() | MembersRemoved():
+            return _format_administration(answer)
         case PlacesResponse() | ListGroupConfigsResponse() | OffsetsReset() | ResetProgress():
             return _format_listed(answer)
         case DescribeAclsResponse(acls):
@@ -251,6 +253,12 @@ def _format_others(answer: Answer) -> list[str]:
             return list(format_prepared(answer, has))
         case _:
             raise AssertionError(f"no words for {answer}")
+
+
+def _format_administration(answer: MigrationPlan | MembersRemoved) -> list[str]:
+    if isinstance(answer, MigrationPlan):
+        return _format_plan(answer)
+    return format_removal(answer, format_partitions)
 
 
 def _format_listed(

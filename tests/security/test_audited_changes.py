@@ -233,6 +233,11 @@ RPCS: Final = {
     "AdminService.DeleteGroup": Case(
         call("AdminService.DeleteGroup", group_id="g"), GROUP_DELETED, commit_first
     ),
+    "AdminService.RemoveMembers": Case(
+        call("AdminService.RemoveMembers", group_id="g", members=[{"instance_id": "pod-1"}]),
+        group_change("RemoveMembers", Operation.READ, {"members": ["pod-1"]}, None),
+        lambda doors: doors.join_static(),
+    ),
     "AdminService.DeleteOffsets": Case(
         call(
             "AdminService.DeleteOffsets",

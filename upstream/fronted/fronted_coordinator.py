@@ -31,6 +31,7 @@ from model.commands.groups import (
     DescribeGroups,
     ListGroups,
     PlanMigration,
+    RemoveMembers,
 )
 from model.commands.offsets import DeleteOffsets, OffsetCommit, OffsetFetch
 from model.commands.resets import ResetOffsets
@@ -66,7 +67,7 @@ MemberCommand: TypeAlias = (
 )
 """What members send."""
 
-GroupAdministration: TypeAlias = PlanMigration | ConvertToClassicGroup
+GroupAdministration: TypeAlias = PlanMigration | ConvertToClassicGroup | RemoveMembers
 """What concerns a group as it is here."""
 
 OffsetCommand: TypeAlias = OffsetCommit | OffsetFetch | TxnOffsetCommit | DeleteOffsets

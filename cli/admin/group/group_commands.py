@@ -9,6 +9,7 @@ from cli.admin.group.group_delete_commands import delete, delete_offsets
 from cli.admin.group.group_describe import describe
 from cli.admin.group.group_list import list_groups
 from cli.admin.group.group_offsets import offsets
+from cli.admin.group.group_remove_member import remove_member
 from cli.admin.resets.group_reset_commands import reset, seek
 from cli.admin.watch.watch_command import watch_group
 
@@ -20,6 +21,7 @@ app.command()(describe)
 app.command()(offsets)
 app.command("watch")(watch_group)
 app.command("config")(group_config)
+app.command("remove-member")(remove_member)
 app.command()(delete)
 app.command("delete-offsets")(delete_offsets)
 app.command()(reset)

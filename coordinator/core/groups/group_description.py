@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from coordinator.core.client_assignors.selection import compute_selected_assignor
 from coordinator.core.groups.waits import compute_waits
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
+from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import NO_NUMBERS, Member
 from coordinator.core.state.partition_numbers import PartitionNumbers
 from coordinator.core.state.shard import Shard
@@ -131,6 +132,16 @@ def _describe_wait(
     return DescribedWait(owner_id, partitions, waited_ms, times.left_ms_of(owner_id))
 
 
+def describe_members(
+    shard: Shard, group: ConsumerGroup, members: Iterable[Member]
+) -> tuple[DescribedMember, ...]:
+    """Describe some members, without tokens and waits."""
+    return tuple(
+        _describe_member(shard.image, group.numbers, _take_state(member), None, ())
+        for member in members
+    )
+
+
 def compute_failed_description(
     group_id: GroupId, error: ErrorCode, message: str
 ) -> DescribedConsumerGroup:
@@ -247,6 +258,7 @@ def compute_failed_classic_description(
 def _describe_known(group: ClassicGroup) -> DescribedClassicGroup:
     """Describe the group; as in Kafka, with protocol and metadata only when it is Stable."""
     is_stable = group.state is ClassicGroupState.STABLE
+    members = group.members.values()
     return DescribedClassicGroup(
         group.group_id,
         ErrorCode.NONE,
@@ -255,15 +267,16 @@ def _describe_known(group: ClassicGroup) -> DescribedClassicGroup:
         group.protocol_type or "",
         (group.protocol_name or "") if is_stable else "",
         group.generation,
-        tuple(
-            DescribedClassicMember(
-                member.member_id,
-                member.instance_id,
-                member.client_id,
-                member.client_host,
-                member.metadata if is_stable else b"",
-                member.assignment,
-            )
-            for member in group.members.values()
-        ),
+        tuple(describe_classic_member(member, is_stable) for member in members),
+    )
+
+
+def describe_classic_member(member: ClassicMember, is_stable: bool) -> DescribedClassicMember:
+    return DescribedClassicMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.metadata if is_stable else b"",
+        member.assignment,
     )

@@ -9,6 +9,7 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.outcome import NoteEpochCauses
 from model.causes import Cause, CauseKind
+from model.commands.consumer import LeavingMember
 from model.ids import GroupId, MemberId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue
 from model.topics import TopicImage
@@ -17,6 +18,8 @@ CAUSES_MAX: Final = 5
 """Members that leave with one request may be very many: so many of them are named."""
 REASON_MAX_CHARS: Final = 255
 """Clients provide the reason."""
+ADMIN_CLIENT_REASON: Final = "member was removed by an admin"
+"""What Kafka's AdminClient says, if it is not told what to say (KIP-800)."""
 
 
 def _compute_member_cause(
@@ -51,6 +54,17 @@ def note_change(
     else:
         kind = CauseKind.SUBSCRIPTION_CHANGED if is_subscription else CauseKind.ASSIGNOR_CHANGED
     return NoteEpochCauses(group_id, (_compute_member_cause(kind, member_id, updated),))
+
+
+def compute_leave_kind(leaving: LeavingMember) -> CauseKind:
+    """Who makes a member leave: itself, or an administrator where that can be told.
+
+    A member knows its id, and an AdminClient says what it does unless it is given other words.
+    """
+    is_removed = leaving.by_administrator or leaving.member_id is None
+    if is_removed or leaving.reason == ADMIN_CLIENT_REASON:
+        return CauseKind.ADMINISTRATOR
+    return CauseKind.MEMBER_LEFT
 
 
 def note_departures(

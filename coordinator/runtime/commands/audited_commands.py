@@ -26,6 +26,7 @@ from model.commands.groups import (
     DescribeGroups,
     ListGroups,
     PlanMigration,
+    RemoveMembers,
 )
 from model.commands.offsets import (
     DeleteOffsets,
@@ -84,6 +85,7 @@ AuditedCommand: TypeAlias = (
     | ResetOffsets
     | OffsetCommit
     | LeaveGroup
+    | RemoveMembers
     | ConvertToClassicGroup
     | EndTransaction
     | WriteTxnMarkers
@@ -99,32 +101,13 @@ AUDITED: Final[frozenset[type]] = frozenset(get_args(AuditedCommand))
 def find_audited(command: Command) -> AuditedCommand | None:
     """The command, if it may be a change by an administrator.
 
-    Each command is in one of the two lists: mypy finds one that is in neither.
+    Each command is an ``AuditedCommand`` or listed here: mypy finds one that is neither.
     """
     if isinstance(command, PlaceCommand | DescribeReset | FinishReset):
         return None
+    if isinstance(command, AuditedCommand):
+        return command
     match command:
-        case (
-            OffsetCommit()
-            | LeaveGroup()
-            | CreateTopic()
-            | GrowTopic()
-            | SetTopicRacks()
-            | DeleteTopic()
-            | AlterGroupConfigs()
-            | CreateAcls()
-            | DeleteAcls()
-            | AlterUserScramCredentials()
-            | SetUser()
-            | AlterQuotas()
-            | DeleteGroup()
-            | DeleteOffsets()
-            | ResetOffsets()
-            | ConvertToClassicGroup()
-            | EndTransaction()
-            | WriteTxnMarkers()
-        ):
-            return command
         case (
             # What members do.
             ConsumerGroupHeartbeat()
@@ -214,6 +197,7 @@ def find_subject(command: AuditedCommand, image: TopicImage) -> Subject:
             OffsetCommit(group_id=group_id)
             | ResetOffsets(group_id=group_id)
             | LeaveGroup(group_id=group_id)
+            | RemoveMembers(group_id=group_id)
         ):
             return Subject(Operation.READ, ResourceType.GROUP, group_id)
         case AlterUserScramCredentials() | SetUser():

@@ -42,7 +42,7 @@ from coordinator.runtime.offsets.offset_reads import (
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.commands.command import Command
 from model.commands.consumer import LeaveGroup
-from model.commands.groups import ConvertToClassicGroup, DeleteGroup
+from model.commands.groups import ConvertToClassicGroup, DeleteGroup, RemoveMembers
 from model.commands.offsets import DeleteOffsets, OffsetCommit
 from model.commands.resets import ResetOffsets
 from model.commands.transactions import EndTransaction, WriteTxnMarkers
@@ -139,6 +139,8 @@ class Changes:
                 # Who gives its id leaves by itself.
                 named = [None if each.member_id else each.instance_id for each in members]
                 return {"members": named}
+            case RemoveMembers(members=members):
+                return {"members": [each.member_id or each.instance_id for each in members]}
             case EndTransaction() | WriteTxnMarkers():
                 return self._describe_transaction(command)
             case _:
@@ -228,6 +230,8 @@ def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[Pair]
             rows = zip(before["members"], answer.errors, strict=True)
             left = [named for named, error in rows if named and error is ErrorCode.NONE]
             yield from (({"members": part}, None) for part in split(left))
+        case RemoveMembers():
+            yield from (({"members": part}, None) for part in split(before["members"]))
         case EndTransaction() | WriteTxnMarkers():
             state = "CompleteCommit" if command.committed else "CompleteAbort"
             yield before, None if before is None else {**before, "state": state}

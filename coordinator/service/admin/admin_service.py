@@ -11,6 +11,7 @@ import grpc.aio
 from coordinator.service.admin import description_messages
 from coordinator.service.admin.group_administration import GroupAdministration
 from coordinator.service.admin.group_lists import compute_group_page, decode_group_filter
+from coordinator.service.admin.member_removal import MemberRemoval
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.past_positions import decode_as_of, encode_position, read_past
@@ -49,7 +50,7 @@ _Response = TypeVar("_Response")
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
-class AdminService(GroupAdministration, admin_pb2_grpc.AdminServiceServicer):
+class AdminService(GroupAdministration, MemberRemoval, admin_pb2_grpc.AdminServiceServicer):
     """Lists and describes groups, and manages topics.
 
     See ``coordinator.service.wire.error_statuses`` for the statuses of errors.

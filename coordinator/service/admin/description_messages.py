@@ -83,7 +83,7 @@ def encode_consumer_group(group: DescribedConsumerGroup) -> Steps[admin_pb2.Grou
         assignor_name=group.assignor_name,
     )
     members = sorted(group.members, key=lambda member: member.member_id)
-    yield from make_rows(encoded.members.extend, _encode_member, members)
+    yield from make_rows(encoded.members.extend, encode_member, members)
     return encoded
 
 
@@ -99,14 +99,14 @@ def encode_classic_group(group: DescribedClassicGroup, image: TopicImage) -> Ste
     )
 
     def encode(member: DescribedClassicMember) -> admin_pb2.GroupMember:
-        return _encode_classic_member(member, is_consumer, image)
+        return encode_classic_member(member, is_consumer, image)
 
     members = sorted(group.members, key=lambda member: member.member_id)
     yield from make_rows(encoded.members.extend, encode, members)
     return encoded
 
 
-def _encode_classic_member(
+def encode_classic_member(
     member: DescribedClassicMember, is_consumer: bool, image: TopicImage
 ) -> admin_pb2.GroupMember:
     """Encode a classic member, with topics and partitions if its protocol type is consumer."""
@@ -187,7 +187,7 @@ def encode_topic(topic: Topic) -> admin_pb2.Topic:
     )
 
 
-def _encode_member(member: DescribedMember) -> admin_pb2.GroupMember:
+def encode_member(member: DescribedMember) -> admin_pb2.GroupMember:
     return admin_pb2.GroupMember(
         member_id=member.member_id,
         instance_id=member.instance_id or "",

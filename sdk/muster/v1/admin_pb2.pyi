@@ -347,6 +347,40 @@ class DeleteGroupResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class MemberToRemove(_message.Message):
+    __slots__ = ("member_id", "instance_id")
+    MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
+    member_id: str
+    instance_id: str
+    def __init__(self, member_id: _Optional[str] = ..., instance_id: _Optional[str] = ...) -> None: ...
+
+class RemoveMembersRequest(_message.Message):
+    __slots__ = ("group_id", "members", "reason", "preview", "validate_only", "request_id")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    members: _containers.RepeatedCompositeFieldContainer[MemberToRemove]
+    reason: str
+    preview: str
+    validate_only: bool
+    request_id: str
+    def __init__(self, group_id: _Optional[str] = ..., members: _Optional[_Iterable[_Union[MemberToRemove, _Mapping]]] = ..., reason: _Optional[str] = ..., preview: _Optional[str] = ..., validate_only: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RemoveMembersResponse(_message.Message):
+    __slots__ = ("members", "remaining", "preview")
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_FIELD_NUMBER: _ClassVar[int]
+    members: _containers.RepeatedCompositeFieldContainer[GroupMember]
+    remaining: int
+    preview: str
+    def __init__(self, members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., remaining: _Optional[int] = ..., preview: _Optional[str] = ...) -> None: ...
+
 class DeleteOffsetsRequest(_message.Message):
     __slots__ = ("group_id", "topics", "validate_only", "request_id")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]

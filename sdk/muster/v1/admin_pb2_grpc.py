@@ -53,6 +53,11 @@ class AdminServiceStub:
                 request_serializer=muster_dot_v1_dot_admin__pb2.DeleteGroupRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_admin__pb2.DeleteGroupResponse.FromString,
                 _registered_method=True)
+        self.RemoveMembers = channel.unary_unary(
+                '/muster.v1.AdminService/RemoveMembers',
+                request_serializer=muster_dot_v1_dot_admin__pb2.RemoveMembersRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.RemoveMembersResponse.FromString,
+                _registered_method=True)
         self.DeleteOffsets = channel.unary_unary(
                 '/muster.v1.AdminService/DeleteOffsets',
                 request_serializer=muster_dot_v1_dot_admin__pb2.DeleteOffsetsRequest.SerializeToString,
@@ -138,6 +143,14 @@ class AdminServiceServicer:
 
     def DeleteGroup(self, request, context):
         """Deletes an empty group with all its offsets.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveMembers(self, request, context):
+        """Removes members of a group, all or none, as if they had left. Who is removed and alive gets
+        UNKNOWN_MEMBER_ID with its next request, and may join again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -246,6 +259,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DeleteGroup,
                     request_deserializer=muster_dot_v1_dot_admin__pb2.DeleteGroupRequest.FromString,
                     response_serializer=muster_dot_v1_dot_admin__pb2.DeleteGroupResponse.SerializeToString,
+            ),
+            'RemoveMembers': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveMembers,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.RemoveMembersRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.RemoveMembersResponse.SerializeToString,
             ),
             'DeleteOffsets': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteOffsets,
@@ -393,6 +411,33 @@ class AdminService:
             '/muster.v1.AdminService/DeleteGroup',
             muster_dot_v1_dot_admin__pb2.DeleteGroupRequest.SerializeToString,
             muster_dot_v1_dot_admin__pb2.DeleteGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveMembers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.AdminService/RemoveMembers',
+            muster_dot_v1_dot_admin__pb2.RemoveMembersRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.RemoveMembersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -10,6 +10,7 @@ class AdminServiceStub:
     ListGroups: grpc.UnaryUnaryMultiCallable[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]
     DescribeGroup: grpc.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]
     DeleteGroup: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse]
+    RemoveMembers: grpc.UnaryUnaryMultiCallable[admin_pb2.RemoveMembersRequest, admin_pb2.RemoveMembersResponse]
     DeleteOffsets: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
     DescribeGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
     AlterGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
@@ -31,6 +32,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListGroups: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]
     DescribeGroup: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]
     DeleteGroup: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse]
+    RemoveMembers: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.RemoveMembersRequest, admin_pb2.RemoveMembersResponse]
     DeleteOffsets: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
     DescribeGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
     AlterGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
@@ -48,6 +50,7 @@ class AdminServiceServicer:
     async def ListGroups(self, request: admin_pb2.ListGroupsRequest, context: grpc.aio.ServicerContext[admin_pb2.ListGroupsRequest, admin_pb2.ListGroupsResponse]) -> admin_pb2.ListGroupsResponse: ...
     async def DescribeGroup(self, request: admin_pb2.DescribeGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.DescribeGroupRequest, admin_pb2.DescribeGroupResponse]) -> admin_pb2.DescribeGroupResponse: ...
     async def DeleteGroup(self, request: admin_pb2.DeleteGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteGroupRequest, admin_pb2.DeleteGroupResponse]) -> admin_pb2.DeleteGroupResponse: ...
+    async def RemoveMembers(self, request: admin_pb2.RemoveMembersRequest, context: grpc.aio.ServicerContext[admin_pb2.RemoveMembersRequest, admin_pb2.RemoveMembersResponse]) -> admin_pb2.RemoveMembersResponse: ...
     async def DeleteOffsets(self, request: admin_pb2.DeleteOffsetsRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]) -> admin_pb2.DeleteOffsetsResponse: ...
     async def DescribeGroupConfigs(self, request: admin_pb2.DescribeGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]) -> admin_pb2.DescribeGroupConfigsResponse: ...
     async def AlterGroupConfigs(self, request: admin_pb2.AlterGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]) -> admin_pb2.AlterGroupConfigsResponse: ...

@@ -9,14 +9,16 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from coordinator.core.state.epoch_causes import ADMIN_CLIENT_REASON
 from coordinator.core.state.outcome import NoteEpochCauses
 from coordinator.runtime.rebalance_causes import LINES_PER_SECOND_MAX, RebalanceCauses
 from model.causes import Cause, CauseKind
 from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.commands.consumer import LeaveGroup, LeavingMember
+from model.commands.groups import RemoveMembers
 from model.commands.topics import DeleteTopic, GrowTopic
 from model.configs.group_configs import ASSIGNORS, PINS
-from model.ids import GroupId, MemberId, TopicName
+from model.ids import GroupId, InstanceId, MemberId, TopicName
 from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
@@ -72,6 +74,31 @@ def test_members_that_are_removed_together_are_one_line(server: VirtualServer) -
     leaving = tuple(LeavingMember(MemberId(name)) for name in "ab")
     (line,) = told(server, lambda: server.ask(LeaveGroup(CALLER, G, leaving)))
     assert (line["cause"], line["causes"]) == ("member_left", 2)
+
+
+@pytest.mark.parametrize(
+    ("leaving", "cause"),
+    [
+        (LeavingMember(None, InstanceId("i")), "administrator"),
+        (LeavingMember(MemberId("a"), reason=ADMIN_CLIENT_REASON), "administrator"),
+        (LeavingMember(MemberId("a"), reason="the consumer is being closed"), "member_left"),
+        (LeavingMember(MemberId("s"), InstanceId("i")), "member_left"),
+    ],
+)
+def test_who_makes_a_member_leave_is_told_where_it_is_known(
+    server: VirtualServer, leaving: LeavingMember, cause: str
+) -> None:
+    server.ask(replace(server.join_command("g", "s", ["foo"]), instance_id=InstanceId("i")))
+    (line,) = told(server, lambda: server.ask(LeaveGroup(CALLER, G, (leaving,))))
+    assert line["cause"] == cause
+
+
+def test_an_administrator_removes_members(server: VirtualServer) -> None:
+    server.join("g", "b", ["foo"])
+    members = tuple(LeavingMember(MemberId(name)) for name in "ab")
+    (line,) = told(server, lambda: server.ask(RemoveMembers(CALLER, G, members, "they hang")))
+    assert (line["cause"], line["causes"], line["member_id"]) == ("administrator", 2, "a")
+    assert line["reason"] == f"{CALLER.principal} removes it: they hang"
 
 
 def test_a_session_expires(server: VirtualServer) -> None:

@@ -105,6 +105,9 @@ RIGHTS: Final[dict[str, Right]] = {
     ),
     "AdminService.DescribeGroup": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "AdminService.DeleteGroup": Right(Operation.DELETE, ResourceType.GROUP, _GROUP),
+    "AdminService.RemoveMembers": Right(
+        Operation.READ, ResourceType.GROUP, _GROUP | {"members": [{"member_id": "m"}]}
+    ),
     "AdminService.DeleteOffsets": Right(Operation.DELETE, ResourceType.GROUP, _GROUP),
     "AdminService.DescribeGroupConfigs": Right(
         Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, _GROUP
