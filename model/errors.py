@@ -183,6 +183,12 @@ class ResetRefused(GroupError):
         self.code = code
 
 
+class FreezeRefused(GroupError):
+    """Rebalancing of the group is frozen, or cannot be, or is not."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+
 class DescriptionFailed(GroupError):
     """A group cannot be described, with the code that its description has."""
 

@@ -15,6 +15,7 @@ class WhatIf:
     the partition counts that topics grow to. ``assignor`` and ``weights`` take the place of the
     group's configs; ``None`` keeps those. With ``protocol``, a group protocol, all members use that
     one: a classic group is converted, and of classic members ``assignor`` is one of the clients.
+    ``resumes`` ends the freeze of a frozen group.
     """
 
     group_id: GroupId
@@ -24,6 +25,7 @@ class WhatIf:
     assignor: str | None = None
     weights: tuple[Weight, ...] | None = None
     protocol: str | None = None
+    resumes: bool = False
 
 
 @value

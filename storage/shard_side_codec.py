@@ -14,9 +14,11 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_freeze import GroupFreeze
 from model.group_resets import GroupReset, ResetTopic
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
+    GroupFreezeKey,
     GroupPlaceKey,
     GroupResetKey,
     ProducerGroupKey,
@@ -36,6 +38,7 @@ INSTALLED_METADATA_KIND = b"\x08"
 PRODUCER_GROUP_KIND = b"\x09"
 GROUP_PLACE_KIND = b"\x0e"
 GROUP_RESET_KIND = b"\x14"
+GROUP_FREEZE_KIND = b"\x16"
 
 _PRODUCER = struct.Struct(">iq")
 _PARTITION = struct.Struct(">i")
@@ -50,6 +53,7 @@ SHARD_KINDS = (
     INSTALLED_METADATA_KIND,
     GROUP_PLACE_KIND,
     GROUP_RESET_KIND,
+    GROUP_FREEZE_KIND,
 )
 """Key prefixes of the kinds whose records belong to one log partition."""
 
@@ -66,14 +70,10 @@ def encode_client_assignor_prefixes(partition: LogPartition) -> tuple[bytes, byt
     return CLIENT_ASSIGNORS_KIND + packed, INSTALLED_METADATA_KIND + packed
 
 
-def encode_place_prefix(partition: LogPartition) -> bytes:
-    """The key prefix of the places of a log partition's groups."""
-    return GROUP_PLACE_KIND + _PARTITION.pack(partition)
-
-
-def encode_reset_prefix(partition: LogPartition) -> bytes:
-    """The key prefix of the resets of a log partition's groups."""
-    return GROUP_RESET_KIND + _PARTITION.pack(partition)
+def encode_group_prefixes(partition: LogPartition) -> tuple[bytes, ...]:
+    """The key prefixes of the places, resets and freezes of a log partition's groups."""
+    packed = _PARTITION.pack(partition)
+    return GROUP_PLACE_KIND + packed, GROUP_RESET_KIND + packed, GROUP_FREEZE_KIND + packed
 
 
 def encode_shard_key(key: ShardSideKey) -> bytes:
@@ -92,6 +92,8 @@ def encode_shard_key(key: ShardSideKey) -> bytes:
             return GROUP_PLACE_KIND + _PARTITION.pack(key.partition) + key.group_id.encode()
         case GroupResetKey():
             return GROUP_RESET_KIND + _PARTITION.pack(key.partition) + key.group_id.encode()
+        case GroupFreezeKey():
+            return GROUP_FREEZE_KIND + _PARTITION.pack(key.partition) + key.group_id.encode()
         case _:
             assert_never(key)
 
@@ -151,6 +153,8 @@ def compute_shard_message(value: ShardSideValue) -> Message:
             )
         case GroupReset():
             return _compute_reset(value)
+        case GroupFreeze():
+            return side_pb2.GroupFreeze(since_ms=value.since_ms, principal=value.principal)
         case _:
             assert_never(value)
 
@@ -203,6 +207,9 @@ def decode_shard_key(kind: bytes, name: bytes) -> ShardSideKey:
     if kind == GROUP_RESET_KIND and len(name) > _PARTITION.size:
         (partition,) = _PARTITION.unpack_from(name)
         return GroupResetKey(LogPartition(partition), GroupId(name[_PARTITION.size :].decode()))
+    if kind == GROUP_FREEZE_KIND and len(name) > _PARTITION.size:
+        (partition,) = _PARTITION.unpack_from(name)
+        return GroupFreezeKey(LogPartition(partition), GroupId(name[_PARTITION.size :].decode()))
     raise CodecError("unknown kind, or a name that is invalid for its kind")
 
 
@@ -239,6 +246,9 @@ def decode_shard_value(key: ShardSideKey, data: bytes) -> ShardSideValue:
             return GroupPlace(_PLACES[found.place], found.since_ms, found.generation)
         case GroupResetKey():
             return _decode_reset(side_pb2.GroupReset.FromString(data))
+        case GroupFreezeKey():
+            freeze = side_pb2.GroupFreeze.FromString(data)
+            return GroupFreeze(freeze.since_ms, freeze.principal)
         case _:
             assert_never(key)
 

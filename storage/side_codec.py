@@ -12,6 +12,7 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_freeze import GroupFreeze
 from model.group_resets import GroupReset
 from model.ids import GroupId, LogOffset, TopicId, TopicName
 from model.log.side_records import (
@@ -21,6 +22,7 @@ from model.log.side_records import (
     FakeSaltSecretValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
+    GroupFreezeKey,
     GroupPlaceKey,
     GroupResetKey,
     ImportGraceKey,
@@ -135,6 +137,7 @@ def encode_side_key(key: SideKey) -> bytes:
             | InstalledMetadataKey()
             | GroupPlaceKey()
             | GroupResetKey()
+            | GroupFreezeKey()
         ):
             return encode_shard_key(key)
         case _:
@@ -182,6 +185,7 @@ def _compute_message(value: SideValue) -> Message:
             | InstalledMetadataValue()
             | GroupPlace()
             | GroupReset()
+            | GroupFreeze()
         ):
             return compute_shard_message(value)
         case _:
@@ -252,6 +256,7 @@ def _decode_value(key: SideKey, data: bytes) -> SideValue:
             | InstalledMetadataKey()
             | GroupPlaceKey()
             | GroupResetKey()
+            | GroupFreezeKey()
         ):
             return decode_shard_value(key, data)
         case _:

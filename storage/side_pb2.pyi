@@ -184,6 +184,14 @@ class GroupReset(_message.Message):
     set_at_ms: int
     def __init__(self, group_epoch: _Optional[int] = ..., began_ms: _Optional[int] = ..., principal: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[ResetTopic, _Mapping]]] = ..., set_at_ms: _Optional[int] = ...) -> None: ...
 
+class GroupFreeze(_message.Message):
+    __slots__ = ("since_ms", "principal")
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    since_ms: int
+    principal: str
+    def __init__(self, since_ms: _Optional[int] = ..., principal: _Optional[str] = ...) -> None: ...
+
 class ResetTopic(_message.Message):
     __slots__ = ("name", "topic_id", "partitions", "offsets")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -67,8 +67,11 @@ def is_to_downgrade(
 ) -> bool:
     """Whether the group must be downgraded once the members in ``gone`` have left.
 
-    They include the member that ``replacement`` replaces.
+    They include the member that ``replacement`` replaces. A frozen group stays a consumer group:
+    its clients would assign everything anew.
     """
+    if group.group_id in shard.freezes:
+        return False
     settings = shard.settings_of(group.group_id)
     left = group.member_count - len(gone) + (replacement is not None)
     if not allows_downgrade(settings.group_consumer_migration_policy) or left <= 0:

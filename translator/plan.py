@@ -19,6 +19,7 @@ from coordinator.core.state.classic_group import (
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.conversion import in_slices, weigh_bytes, weigh_said
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
@@ -179,14 +180,15 @@ def handle_convert_to_classic(shard: Shard, command: ConvertToClassicGroup, now:
     An empty group becomes an Empty classic group with the group epoch as its generation. A group
     of classic members only is downgraded as if its last consumer-protocol member had left. For a
     classic group nothing happens. Raises ``GroupIdNotFound`` if there is no group or it has another
-    type, ``NonEmptyGroup`` if members use the consumer protocol, and ``GroupMaxSizeReached`` if it
-    has more members than a classic group may have.
+    type, ``FreezeRefused`` if it is frozen, ``NonEmptyGroup`` if members use the consumer protocol,
+    and ``GroupMaxSizeReached`` if it has more members than a classic group may have.
     """
     group_id = command.group_id
     group = shard.consumer_groups.get(group_id)
     if group is None:
         _check_is_classic(shard, group_id)
         return Outcome(response=Done())
+    check_not_frozen(shard, group_id)
     check_convert_to_classic(group, shard.settings_of(group_id).group_max_size)
     if command.validate_only:
         return Outcome(response=Done())

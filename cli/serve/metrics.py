@@ -107,6 +107,11 @@ class SnapshotCollector(Collector):
         for (group_type, state), count in sorted(self._snapshot.groups_by_state.items()):
             by_state.add_metric([group_type, state], count)
         yield by_state
+        yield make_gauge(
+            "muster_groups_frozen",
+            "Consumer groups whose rebalancing is frozen.",
+            self._snapshot.groups_frozen,
+        )
         members = sum(group.members for group in groups)
         yield make_gauge("muster_members", "Members of all groups.", members)
         yield make_gauge(

@@ -37,6 +37,7 @@ class Snapshot:
     is_ready: bool
     groups: tuple[GroupFigures, ...]
     groups_by_state: Mapping[tuple[str, str], int]
+    groups_frozen: int
     topics: int
     partitions: int
     kafka_connections: int
@@ -120,7 +121,9 @@ def compute_snapshot(
     """Copy what the metrics need; called on the event loop."""
     figures: list[GroupFigures] = []
     others = Counter({("consumer", state.value): 0 for state in ConsumerGroupState})
+    frozen = 0
     for shard in shards:
+        frozen += len(shard.freezes)
         consumers = [_compute_figures(group) for group in shard.consumer_groups.values()]
         others.update(("consumer", group.state) for group in consumers)
         others.update(_count_other_groups(shard))
@@ -134,6 +137,7 @@ def compute_snapshot(
         is_ready=is_ready,
         groups=tuple(figures),
         groups_by_state=dict(others),
+        groups_frozen=frozen,
         topics=len(image.by_name),
         partitions=sum(topic.partitions for topic in image.by_name.values()),
         kafka_connections=kafka.connections,

@@ -13,6 +13,7 @@ from coordinator.core.client_assignors.computed_assignment import (
     handle_prepare_assignment,
 )
 from coordinator.core.consumer.refresh import handle_refresh_assignor, handle_refresh_topics
+from coordinator.core.groups.group_freeze import handle_freeze_group, handle_resume_group
 from coordinator.core.groups.group_places import handle_note_place
 from coordinator.core.offsets.live_reset import handle_finish_reset
 from coordinator.core.offsets.offset_commit import handle_delete_topic_offsets
@@ -56,6 +57,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import (
     ConsumerGroupDescribe,
     ConvertToClassicGroup,
@@ -210,6 +212,8 @@ _ROWS: Final = (
     _row(ExpireOffsets, Route.SHARD, Loading.GROUP, _at_any_time(handle_expire_offsets)),
     _row(FinishReset, Route.SHARD, Loading.GROUP, handle_finish_reset),
     _row(DescribeReset, Route.SHARD, Loading.GROUP, _at_any_time(handle_describe_reset)),
+    _row(FreezeGroup, Route.SHARD, Loading.GROUP, handle_freeze_group),
+    _row(ResumeGroup, Route.SHARD, Loading.GROUP, _at_any_time(handle_resume_group)),
     _row(NotePlace, Route.SHARD, Loading.GROUP, handle_note_place),
     _row(AdoptGroup, Route.SHARD, Loading.GROUP, handle_adopt_group),
     _row(ReturnGroup, Route.SHARD, Loading.GROUP, handle_return_group),

@@ -26,6 +26,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import ConvertToClassicGroup, RemoveMembers
 from model.commands.offsets import DeleteTopicOffsets, ExpireOffsets, OffsetCommit
 from model.commands.places import (
@@ -68,6 +69,8 @@ ShardCommand: TypeAlias = (
     | ReturnGroup
     | FinishReset
     | DescribeReset
+    | FreezeGroup
+    | ResumeGroup
 )
 """The commands that ``handle`` takes: those of one group that need only its shard."""
 

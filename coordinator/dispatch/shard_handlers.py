@@ -111,9 +111,14 @@ def handle_classic_deadline(shard: Shard, command: ExpireClassicDeadline, now: N
 
 
 def _find_consumer_group(shard: Shard, group_id: GroupId) -> ConsumerGroup | None:
-    """The consumer group with this id, if it has members; an empty one may become classic."""
+    """The consumer group with this id, if it has members; an empty one may become classic.
+
+    It may not while it is frozen.
+    """
     group = shard.consumer_groups.get(group_id)
-    return group if group is not None and group.member_count else None
+    if group is None or not (group.member_count or group_id in shard.freezes):
+        return None
+    return group
 
 
 def _check_classic_group_id(group_id: GroupId) -> None:

@@ -19,6 +19,7 @@ from coordinator.runtime.retention.backups import Backups
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
@@ -48,6 +49,7 @@ from muster.v1 import (
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    freeze_pb2,
     group_pb2,
     ownership_pb2,
     quota_pb2,
@@ -70,6 +72,7 @@ _UPSTREAM_SERVICE = upstream_pb2.DESCRIPTOR.services_by_name["UpstreamService"]
 _OWNERSHIP_SERVICE = ownership_pb2.DESCRIPTOR.services_by_name["OwnershipService"]
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _WHAT_IF_SERVICE = what_if_pb2.DESCRIPTOR.services_by_name["WhatIfService"]
+_FREEZE_SERVICE = freeze_pb2.DESCRIPTOR.services_by_name["FreezeService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 _LISTENERS_GRACE_S = 0.1
@@ -83,6 +86,7 @@ SERVICES = (
     _QUOTA_SERVICE.full_name,
     _RESET_SERVICE.full_name,
     _WHAT_IF_SERVICE.full_name,
+    _FREEZE_SERVICE.full_name,
     _USER_SERVICE.full_name,
     _UPSTREAM_SERVICE.full_name,
 )
@@ -114,6 +118,7 @@ def _make_services_of_operators(services: Services) -> tuple[tuple[ServiceDescri
         (_USER_SERVICE, UserService(services)),
         (_RESET_SERVICE, ResetService(services)),
         (_WHAT_IF_SERVICE, WhatIfService(services)),
+        (_FREEZE_SERVICE, FreezeService(services)),
     )
 
 

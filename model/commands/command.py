@@ -17,6 +17,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import (
     ConsumerGroupDescribe,
     ConvertToClassicGroup,
@@ -96,6 +97,8 @@ GroupCommand: TypeAlias = (
     | CheckTxnCommit
     | FinishReset
     | DescribeReset
+    | FreezeGroup
+    | ResumeGroup
 )
 """Commands of one group, handled by the shard of its log partition."""
 

@@ -14,6 +14,7 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_freeze import GroupFreeze
 from model.group_resets import GroupReset
 from model.ids import (
     GroupId,
@@ -234,6 +235,14 @@ class GroupResetKey:
     group_id: GroupId
 
 
+@value
+class GroupFreezeKey:
+    """A group whose rebalancing is frozen; its value is a ``GroupFreeze``."""
+
+    partition: LogPartition
+    group_id: GroupId
+
+
 ShardSideKey: TypeAlias = (
     ProducerStateKey
     | ProducerGroupKey
@@ -241,6 +250,7 @@ ShardSideKey: TypeAlias = (
     | InstalledMetadataKey
     | GroupPlaceKey
     | GroupResetKey
+    | GroupFreezeKey
 )
 """Keys of records that belong to one log partition; the others belong to the whole server."""
 
@@ -251,6 +261,7 @@ ShardSideValue: TypeAlias = (
     | InstalledMetadataValue
     | GroupPlace
     | GroupReset
+    | GroupFreeze
 )
 """Values of these."""
 

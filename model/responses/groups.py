@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model.errors import ErrorCode
+from model.group_freeze import GroupFreeze
 from model.ids import GroupId, InstanceId, MemberId, TopicId, TopicName
 from model.value import value
 
@@ -67,6 +68,7 @@ class DescribedConsumerGroup:
     assignment_epoch: int = 0
     assignor_name: str = ""
     members: tuple[DescribedMember, ...] = ()
+    freeze: GroupFreeze | None = None
 
 
 @value

@@ -14,6 +14,7 @@ from model.responses.classic import (
 )
 from model.responses.configs import GroupConfigsResponse, ListGroupConfigsResponse
 from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.freezes import GroupFrozen, GroupResumed
 from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribeGroupsResponse,
@@ -63,6 +64,8 @@ Response: TypeAlias = (
     | OffsetDeleteResponse
     | OffsetsReset
     | ResetProgress
+    | GroupFrozen
+    | GroupResumed
     | GroupConfigsResponse
     | ListGroupConfigsResponse
     | ListTransactionsResponse

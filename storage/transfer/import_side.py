@@ -13,6 +13,7 @@ from model.log.side_records import (
     AclSideKey,
     FakeSaltSecretKey,
     GroupConfigsSideKey,
+    GroupFreezeKey,
     GroupPlaceKey,
     GroupResetKey,
     ImportGraceKey,
@@ -152,7 +153,8 @@ def move_side(
                 | InstalledMetadataKey()
                 | ProducerGroupKey()
                 | GroupPlaceKey()
-                | GroupResetKey() as of_group
+                | GroupResetKey()
+                | GroupFreezeKey() as of_group
             ):
                 partition = compute_log_partition(of_group.group_id, partitions)
                 moved.append((encode_side_key(replace(of_group, partition=partition)), value))

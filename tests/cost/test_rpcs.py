@@ -24,6 +24,7 @@ from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_service import UpstreamService
@@ -54,6 +55,7 @@ from muster.v1 import (
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    freeze_pb2,
     group_pb2,
     ownership_pb2,
     quota_pb2,
@@ -84,6 +86,7 @@ FILES: Final = (
     admin_pb2,
     group_pb2,
     classic_pb2,
+    freeze_pb2,
     backup_pb2,
     user_pb2,
     quota_pb2,
@@ -228,6 +231,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "OwnershipService": OwnershipService(services),
         "ResetService": ResetService(services),
         "WhatIfService": WhatIfService(services),
+        "FreezeService": FreezeService(services),
     }
 
 
@@ -311,7 +315,7 @@ LIMITS: Final = {
 OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
     "CheckAccess", "CreateUser", "AlterUser", "DeleteUser", "GetUpstream",
-    "Check", "GetReset",
+    "Check", "GetReset", "FreezeGroup", "ResumeGroup",
 }  # fmt: skip
 """Neither their requests nor their answers have very many; actions of a session have turns of their
 own (test_sessions.py)."""

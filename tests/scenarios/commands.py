@@ -61,6 +61,7 @@ from tests.scenarios import place_text, quota_text
 from tests.scenarios.acl_text import make_create, make_delete, make_list
 from tests.scenarios.client_assignor_text import parse_assignors, parse_computed
 from tests.scenarios.embedded_text import parse_said
+from tests.scenarios.freeze_text import make_freeze, make_resume
 from tests.scenarios.removal_text import make_removal
 from tests.scenarios.reset_text import make_reset
 from tests.scenarios.server import ScenarioServer
@@ -181,6 +182,8 @@ class Commands:
             "beat": self._beat,
             "commit": self._commit,
             "txn-commit": self._txn_commit,
+            "freeze": lambda line: make_freeze(line.words),
+            "resume": lambda line: make_resume(line.words),
             "reset": lambda line: make_reset(line.words, line.options, parse_offsets(line.options)),
             "reset-state": lambda line: DescribeReset(CALLER, GroupId(line.words[0])),
             "marker": self._marker,

@@ -33,6 +33,7 @@ from model.log.side_records import (
     FakeSaltSecretKey,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
+    GroupFreezeKey,
     GroupPlaceKey,
     GroupResetKey,
     ProducerGroupKey,
@@ -57,6 +58,7 @@ from model.responses.classic import (
 )
 from model.responses.configs import GroupConfigsResponse, ListGroupConfigsResponse
 from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.freezes import GroupFrozen, GroupResumed
 from model.responses.groups import (
     ConsumerGroupDescribeResponse,
     DescribedClassicGroup,
@@ -86,6 +88,7 @@ from tests.scenarios.client_assignor_text import (
     format_prepared,
 )
 from tests.scenarios.embedded_text import format_given, format_said
+from tests.scenarios.freeze_text import format_freeze, format_freeze_answer
 from tests.scenarios.place_text import format_place, format_places
 from tests.scenarios.quota_text import format_quota_answer, format_quotas
 from tests.scenarios.removal_text import format_removal
@@ -236,7 +239,14 @@ def _format_others(answer: Answer) -> list[str]:
             ] or [f"{group_id}: nothing of its own"]
         case MigrationPlan() | MembersRemoved():
             return _format_administration(answer)
-        case PlacesResponse() | ListGroupConfigsResponse() | OffsetsReset() | ResetProgress():
+        case (
+            PlacesResponse()
+            | ListGroupConfigsResponse()
+            | OffsetsReset()
+            | ResetProgress()
+            | GroupFrozen()
+            | GroupResumed()
+        ):
             return _format_listed(answer)
         case DescribeAclsResponse(acls):
             return [format_acl(acl) for acl in acls] or ["no ACLs"]
@@ -262,8 +272,15 @@ def _format_administration(answer: MigrationPlan | MembersRemoved) -> list[str]:
 
 
 def _format_listed(
-    answer: PlacesResponse | ListGroupConfigsResponse | OffsetsReset | ResetProgress,
+    answer: PlacesResponse
+    | ListGroupConfigsResponse
+    | OffsetsReset
+    | ResetProgress
+    | GroupFrozen
+    | GroupResumed,
 ) -> list[str]:
+    if isinstance(answer, GroupFrozen | GroupResumed):
+        return format_freeze_answer(answer)
     if isinstance(answer, OffsetsReset | ResetProgress):
         return format_reset_answer(answer)
     if isinstance(answer, PlacesResponse):
@@ -336,6 +353,7 @@ def _format_group(group: DescribedConsumerGroup) -> list[str]:
     head = (
         f"{group.group_id}: {group.state}, group epoch {group.group_epoch}, assignment epoch "
         f"{group.assignment_epoch}, {group.assignor_name}"
+        f"{', frozen' if group.freeze is not None else ''}"
     )
     return [head, *(f"  {_format_member(member)}" for member in group.members)]
 
@@ -512,15 +530,24 @@ def format_side(record: SideRecord) -> str:
             value = record.value
             quotas = dict(value.quotas) if isinstance(value, QuotaSideValue) else {}
             return format_quotas(entity, quotas)
-        case GroupPlaceKey() | GroupResetKey():
-            is_place = isinstance(record.key, GroupPlaceKey)
-            return format_place(record) if is_place else format_reset(record)
+        case GroupPlaceKey() | GroupResetKey() | GroupFreezeKey():
+            return _format_group_side(record)
         case ScramCredentialKey() | FakeSaltSecretKey():
             return format_credential(record)
         case AclSideKey(acl):
             return ("no longer " if record.value is None else "") + format_acl(acl)
         case _:
             return format_local_side(record)
+
+
+def _format_group_side(record: SideRecord) -> str:
+    match record.key:
+        case GroupPlaceKey():
+            return format_place(record)
+        case GroupResetKey():
+            return format_reset(record)
+        case _:
+            return format_freeze(record)
 
 
 def _format_producer_side(record: SideRecord) -> str:

@@ -25,6 +25,7 @@ from muster.v1 import (
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    freeze_pb2,
     group_pb2,
     ownership_pb2,
     quota_pb2,
@@ -49,6 +50,7 @@ METHODS: Final = {
         admin_pb2,
         backup_pb2,
         classic_pb2,
+        freeze_pb2,
         group_pb2,
         ownership_pb2,
         quota_pb2,
@@ -111,6 +113,10 @@ class Doors:
         answer = await self.wire.ask(HEARTBEAT, 1, **join("g", "m", ("orders",)))
         left = await self.wire.ask(HEARTBEAT, 1, **beat("g", "m", -1))
         assert (answer.error_code, left.error_code) == (0, 0)
+
+    async def frozen_group(self) -> None:
+        await self.empty_consumer_group()
+        await self.call("FreezeService.FreezeGroup", group_id="g")
 
     async def join_static(self) -> None:
         fields = join_fields(5, "g") | {"group_instance_id": "pod-1"}

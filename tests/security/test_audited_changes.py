@@ -230,6 +230,23 @@ RPCS: Final = {
         ),
         lambda doors: doors.empty_consumer_group(),
     ),
+    "FreezeService.FreezeGroup": Case(
+        call("FreezeService.FreezeGroup", group_id="g"),
+        group_change(
+            "FreezeGroup", Operation.ALTER_CONFIGS, {"frozen": False}, {"frozen": True}
+        ),
+        lambda doors: doors.empty_consumer_group(),
+    ),
+    "FreezeService.ResumeGroup": Case(
+        call("FreezeService.ResumeGroup", group_id="g"),
+        group_change(
+            "ResumeGroup",
+            Operation.ALTER_CONFIGS,
+            {"frozen": True, "by": ANONYMOUS},
+            {"frozen": False},
+        ),
+        lambda doors: doors.frozen_group(),
+    ),
     "AdminService.DeleteGroup": Case(
         call("AdminService.DeleteGroup", group_id="g"), GROUP_DELETED, commit_first
     ),
@@ -529,6 +546,7 @@ async def test_what_is_only_tried_is_no_change() -> None:
             ("AdminService.AlterGroupConfigs",
              {"group_id": "g", "changes": [{"name": SESSION, "value": "50000"}]}),
             ("AdminService.ConvertToClassicGroup", {"group_id": "g"}),
+            ("FreezeService.FreezeGroup", {"group_id": "g"}),
             ("AdminService.DeleteGroup", {"group_id": "g"}),
             ("AdminService.DeleteOffsets",
              {"group_id": "g", "topics": [{"topic_name": "orders", "partitions": [0]}]}),

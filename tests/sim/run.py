@@ -206,6 +206,8 @@ def check_end(world: World) -> None:
     for shard, again in zip(world.runtime.shards, replay_latest(world), strict=True):
         is_same = (shard.producers, shard.offset_groups) == (again.producers, again.offset_groups)
         check(is_same, "S14", f"what a start knows of offsets of {shard.partition} is otherwise")
+        is_same = shard.freezes == again.freezes
+        check(is_same, "S14", f"what a start knows of freezes of {shard.partition} is otherwise")
     check_stored_offsets(world)
     check_trimmed_log(world)
     check(not list(world.disk.side(b"\x03")), "L10", "a topic's deletion did not end")

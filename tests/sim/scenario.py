@@ -14,6 +14,7 @@ from model.commands.consumer import (
     LeaveGroup,
     LeavingMember,
 )
+from model.commands.freezes import ResumeGroup
 from model.commands.groups import ConsumerGroupDescribe, DeleteGroup
 from model.commands.offsets import (
     DeleteOffsets,
@@ -31,6 +32,7 @@ from tests.sim.clients.classic_client import ClassicClient, choose_classic_habit
 from tests.sim.clients.client import CALLER, Client, Habits, choose_habits
 from tests.sim.clients.session_client import SessionClient
 from tests.sim.clients.wire_client import WireClient
+from tests.sim.freezes import Freezes
 from tests.sim.world import GROUPS, SIMPLE_GROUP, TOPICS, World
 
 SAFETY_MS = 45_000
@@ -92,6 +94,7 @@ class Scenario:
                 self._some(*OFTEN.get(kind, (2, 4)), action)
         if "zombie" in self.world.faults.on:
             self._some(4, 12, self._zombie)
+        Freezes(self.world, self._at).schedule(SAFETY_MS)
 
     def _at(self, at_ms: int, action: Callable[[], None]) -> None:
         self.world.time.call_later_ms(at_ms, action)
@@ -352,6 +355,8 @@ class Scenario:
             ConfigChange(MIGRATION_POLICY, ConfigOperation.SET, BIDIRECTIONAL),
         )
         self.world.admin(AlterGroupConfigs(CALLER, GroupId(group), changes))
+        if self.world.faults.happened["group frozen"]:
+            self.world.admin(ResumeGroup(CALLER, GroupId(group)))
 
     def _delete(self) -> None:
         """An administrator deletes a group, or offsets of one."""

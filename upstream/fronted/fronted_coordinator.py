@@ -24,6 +24,7 @@ from model.commands.classic import ClassicHeartbeat, JoinGroup, SyncGroup
 from model.commands.client_assignment import InstallAssignment, PrepareAssignment
 from model.commands.command import Command
 from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave, LeaveGroup
+from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import (
     ConsumerGroupDescribe,
     ConvertToClassicGroup,
@@ -67,7 +68,9 @@ MemberCommand: TypeAlias = (
 )
 """What members send."""
 
-GroupAdministration: TypeAlias = PlanMigration | ConvertToClassicGroup | RemoveMembers
+GroupAdministration: TypeAlias = (
+    PlanMigration | ConvertToClassicGroup | RemoveMembers | FreezeGroup | ResumeGroup
+)
 """What concerns a group as it is here."""
 
 OffsetCommand: TypeAlias = OffsetCommit | OffsetFetch | TxnOffsetCommit | DeleteOffsets

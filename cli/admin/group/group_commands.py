@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from cli.admin.configs.group_config_command import group_config
+from cli.admin.freezes.freeze_commands import freeze, resume
 from cli.admin.group.group_delete_commands import delete, delete_offsets
 from cli.admin.group.group_describe import describe
 from cli.admin.group.group_list import list_groups
@@ -24,5 +25,7 @@ app.command("config")(group_config)
 app.command("remove-member")(remove_member)
 app.command()(delete)
 app.command("delete-offsets")(delete_offsets)
+app.command()(freeze)
+app.command()(resume)
 app.command()(reset)
 app.command()(seek)

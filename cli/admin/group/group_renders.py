@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -69,6 +70,12 @@ def render_member_state(state: int) -> str:
     from muster.v1 import admin_pb2
 
     return admin_pb2.MemberState.Name(state).removeprefix("MEMBER_STATE_")
+
+
+def render_since(wall_ms: int) -> str:
+    """Render a wall time in UTC, to the second."""
+    time = datetime.fromtimestamp(wall_ms / 1_000, UTC)
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _render_enum(name: str, prefix: str) -> str:

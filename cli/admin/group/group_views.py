@@ -11,6 +11,7 @@ from cli.admin.group.group_renders import (
     render_group_state,
     render_member_state,
     render_partitions,
+    render_since,
     render_subscription,
     render_type,
 )
@@ -87,6 +88,8 @@ def render_head(group: admin_pb2.Group) -> str:
             f"group epoch {group.group_epoch}, target assignment epoch {group.assignment_epoch}, "
             f"assignor {group.assignor_name or '-'}"
         )
+    if group.frozen_since_ms:
+        head += f", FROZEN since {render_since(group.frozen_since_ms)} by {group.frozen_by}"
     return head
 
 
@@ -139,18 +142,25 @@ def compute_members(groups: Sequence[admin_pb2.Group], verbose: bool) -> Listing
 
 
 def compute_states(groups: Sequence[admin_pb2.Group], server: str, verbose: bool) -> Listing:
-    """`--state`, as in Kafka's tool. The coordinator is the server that was asked."""
+    """`--state`, as in Kafka's tool. The coordinator is the server that was asked.
+
+    FROZEN-SINCE is there if a group is frozen.
+    """
     columns = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE"]
     if verbose:
         columns += ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
-    columns += ["#MEMBERS", "TYPE"]
+    is_any_frozen = any(group.frozen_since_ms for group in groups)
+    columns += ["#MEMBERS", *(["FROZEN-SINCE"] if is_any_frozen else []), "TYPE"]
     rows = []
     for group in groups:
         strategy = group.protocol if is_classic(group) else group.assignor_name
         row: list[object] = [group.group_id, server, strategy, render_group_state(group.state)]
         if verbose:
             row += [group.group_epoch, None if is_classic(group) else group.assignment_epoch]
-        rows.append([*row, len(group.members), render_type(group.group_type)])
+        row.append(len(group.members))
+        if is_any_frozen:
+            row.append(render_since(group.frozen_since_ms) if group.frozen_since_ms else None)
+        rows.append([*row, render_type(group.group_type)])
     return _list(groups, columns, rows, 1)
 
 

@@ -56,6 +56,9 @@ def whatif(
             "--protocol", metavar="consumer|classic", help="All members use this group protocol."
         ),
     ] = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Rebalancing of a frozen group is resumed.")
+    ] = False,
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
@@ -70,7 +73,12 @@ def whatif(
     from muster.v1 import what_if_pb2
 
     request = what_if_pb2.WhatIfRequest(
-        group_id=group, add=add, remove=remove or (), assignor=assignor, protocol=protocol
+        group_id=group,
+        add=add,
+        remove=remove or (),
+        assignor=assignor,
+        protocol=protocol,
+        resume=resume,
     )
     _fill_growths(request, partitions or ())
     if weights is not None:

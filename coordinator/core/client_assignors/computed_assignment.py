@@ -121,6 +121,7 @@ def check_request(
         or request.member_id != member.member_id
         or request.group_epoch != group.group_epoch
         or group.target_epoch >= group.group_epoch
+        or group.group_id in shard.freezes
     ):
         raise IllegalGeneration(
             f"Member {member.member_id} is not asked to compute the assignment of group "

@@ -15,6 +15,7 @@ from coordinator.core.groups.group_tombstones import compute_group_tombstones
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.foreign_groups import ShareGroup, StreamsGroup
+from coordinator.core.state.freezes import compute_freeze_end
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import CancelClassicDeadline, Outcome, Release
 from coordinator.core.state.shard import Shard
@@ -98,9 +99,9 @@ def handle_delete_group(
         for topic, partition in offsets
     ]
     records += _compute_tombstones(shard, command.group_id)
-    side: tuple[SideRecord, ...] = ()
+    side = compute_freeze_end(shard, command.group_id)
     if command.group_id in shard.resets:
-        side = (SideRecord(GroupResetKey(shard.partition, command.group_id), None),)
+        side = (*side, SideRecord(GroupResetKey(shard.partition, command.group_id), None))
     return Outcome(tuple(records), Done(), side=side, last_offsets=True)
 
 
@@ -117,7 +118,10 @@ def handle_give_group_up(
         tuple(records),
         Done(),
         effects=() if classic is None else tuple(_compute_cancellations(classic)),
-        side=compute_place_records(shard, group_id, Place.UPSTREAM, now),
+        side=(
+            *compute_freeze_end(shard, group_id),
+            *compute_place_records(shard, group_id, Place.UPSTREAM, now),
+        ),
         releases=() if classic is None else tuple(_compute_refusals(classic)),
         last_offsets=True,
     )

@@ -102,6 +102,7 @@ def begin_description(
         group_epoch=group.group_epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=compute_selected_assignor(shard, group),
+        freeze=shard.freezes.get(group_id),
     )
     states = [_take_state(member) for member in group.members()]
     image, numbers = shard.image, group.numbers

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.metadata_hash import compute_metadata_hash
 from coordinator.core.state.outcome import Effect, FinishResetSoon, NoteEpochCauses, Outcome
@@ -42,6 +43,8 @@ def begin_reset(
 ) -> Outcome:
     """Bump the group epoch and withhold the partitions. Raises ``ResetRefused``."""
     group_id = group.group_id
+    # Nobody would get the partitions again.
+    check_not_frozen(shard, group_id)
     known = shard.resets.get(group_id)
     if known is not None and not known.is_set:
         raise ResetRefused(

@@ -87,7 +87,12 @@ def is_expired(
 
 
 def is_removable(shard: Shard, group_id: GroupId) -> bool:
-    """Whether the group can be removed once it has no offsets: it is empty and of a served type."""
+    """Whether the group can be removed once it has no offsets: it is empty and of a served type.
+
+    A frozen group stays: the next group with its id would not be frozen.
+    """
+    if group_id in shard.freezes:
+        return False
     group = shard.consumer_groups.get(group_id)
     if group is not None:
         return group.member_count == 0

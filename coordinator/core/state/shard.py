@@ -14,6 +14,7 @@ from coordinator.core.state.open_transactions import OpenTransactions
 from coordinator.core.state.reset_of_group import ResetOfGroup
 from coordinator.core.state.tokens import Tokens
 from model.configs.coordinator_settings import CoordinatorSettings
+from model.group_freeze import GroupFreeze
 from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicName
 from model.log.side_records import ProducerGroupValue, ProducerStateValue
 from model.places import GroupPlace
@@ -46,6 +47,8 @@ class GroupState:
     """The fencing tokens to come; a load starts them anew, above all others."""
     resets: dict[GroupId, ResetOfGroup] = field(default_factory=dict)
     """The last reset of the offsets of each group that had members then."""
+    freezes: dict[GroupId, GroupFreeze] = field(default_factory=dict)
+    """The groups whose rebalancing is frozen."""
 
 
 @dataclass(slots=True)
@@ -103,6 +106,7 @@ class Shard:
     groups_by_topic: Mapping[TopicName, Set[GroupId]] = field(init=False, repr=False, compare=False)
     places: Mapping[GroupId, GroupPlace] = field(init=False, repr=False, compare=False)
     resets: Mapping[GroupId, ResetOfGroup] = field(init=False, repr=False, compare=False)
+    freezes: Mapping[GroupId, GroupFreeze] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         state = self.state
@@ -116,6 +120,7 @@ class Shard:
         self.groups_by_topic = state.groups_by_topic
         self.places = state.places
         self.resets = state.resets
+        self.freezes = state.freezes
 
     @property
     def next_token(self) -> int:

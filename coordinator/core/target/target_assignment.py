@@ -46,6 +46,7 @@ class TargetProblem:
     have. ``revision`` is that of the group: if it has changed, slots and ``old`` must be
     computed again. ``instance_ids`` are those of static members, which may be replaced in the
     meantime. ``group`` is for an identity check: another group may have its id by then.
+    ``is_frozen``: the group was frozen, so that no assignor is asked.
     """
 
     group: ConsumerGroup
@@ -61,6 +62,7 @@ class TargetProblem:
     old: Slots
     outside: frozenset[int]
     rules: Rules = NO_RULES
+    is_frozen: bool = False
 
     @property
     def group_id(self) -> GroupId:
@@ -155,6 +157,7 @@ def compute_target_problem(shard: Shard, group: ConsumerGroup) -> TargetProblem:
         old,
         find_outside(group, old),
         compute_rules(configs, members, topics, starts),
+        group.group_id in shard.freezes,
     )
 
 

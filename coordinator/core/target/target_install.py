@@ -61,6 +61,8 @@ def handle_install_target(shard: Shard, command: InstallTarget, now: Now) -> Out
         return Outcome(response=Done(), effects=_compute_own_target(shard, group))
     if group is None or not group.member_count or group.target_epoch >= problem.group_epoch:
         return Outcome(response=Done())
+    if _is_too_late(shard, problem):
+        return Outcome(response=Done(), effects=_compute_own_target(shard, group))
     change = _compute_change(shard, group, command)
     records = _member_records(group, change, command.prepared)
     value = ConsumerGroupTargetAssignmentMetadataValue(problem.group_epoch, now.wall_ms)
@@ -154,6 +156,11 @@ def _compute_change(shard: Shard, group: ConsumerGroup, command: InstallTarget) 
     if FEW * len(affected) <= group.member_count:
         among = np.union1d(changed, _find_in_force(group, problem, affected))
     return _Change(problem, sorted(affected), slots_at, among)
+
+
+def _is_too_late(shard: Shard, problem: TargetProblem) -> bool:
+    """Whether the group was frozen while an assignor computed."""
+    return problem.group_id in shard.freezes and not problem.is_frozen
 
 
 def _compute_own_target(shard: Shard, group: ConsumerGroup) -> tuple[Effect, ...]:

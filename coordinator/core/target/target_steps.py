@@ -22,9 +22,12 @@ class ContinueMoves:
 
 
 def handle_continue_moves(shard: Shard, command: ContinueMoves) -> Outcome:
-    """Bump the group epoch for the next step, unless members still reconcile to the last one."""
+    """Bump the group epoch for the next step, unless members still reconcile to the last one.
+
+    A frozen group goes on with its steps once it is resumed.
+    """
     group = shard.consumer_groups.get(command.group_id)
-    if group is None or not has_followed(group):
+    if group is None or command.group_id in shard.freezes or not has_followed(group):
         return Outcome(response=Done())
     records = compute_epoch_bump(shard, group, command.group_id, group.subscribed_topic_names())
     effects = (

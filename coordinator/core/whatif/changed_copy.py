@@ -15,14 +15,18 @@ from coordinator.core.consumer.heartbeat import handle_heartbeat, handle_reconci
 from coordinator.core.consumer.leave_grace import compute_reservation, is_to_reserve
 from coordinator.core.consumer.refresh import handle_refresh_assignor, handle_refresh_topics
 from coordinator.core.consumer.removal import WhyRemoved, compute_removal
+from coordinator.core.groups.group_freeze import handle_resume_group
+from coordinator.core.replay.freeze_records import replay_group_freeze
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.group_epochs import compute_epoch_bump
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
+from coordinator.core.target.frozen_target import compute_frozen_target
 from coordinator.core.target.target_assignment import (
     InstallTarget,
+    TargetProblem,
     compute_install,
     find_target_problem,
 )
@@ -37,6 +41,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.freezes import ResumeGroup
 from model.configs.assignor_configs import PARTITIONS_MAX
 from model.ids import MemberId, TopicName
 from model.now import Now
@@ -113,6 +118,8 @@ class ChangedCopy:
     def _change(self) -> list[ReconcileMember]:
         """All changes; returns what is left to do of the joins once there is a target."""
         usual = _compute_usual(self.group)
+        if self.question.resumes and self.question.group_id in self.shard.freezes:
+            self._resume()
         if self.question.protocol is not None:
             self._begin_epoch()
         self._grow_topics()
@@ -135,6 +142,13 @@ class ChangedCopy:
         names = group.subscribed_topic_names()
         records = compute_epoch_bump(shard, group, group.group_id, names)
         self._replay(Outcome(records=tuple(records)))
+
+    def _resume(self) -> None:
+        resume = ResumeGroup(INTERNAL, self.question.group_id)
+        outcome = handle_resume_group(self.shard, resume)
+        self._replay(outcome)
+        for record in outcome.side:
+            replay_group_freeze(self.shard, record)
 
     def _grow_topics(self) -> None:
         shard, group = self.shard, self.group
@@ -193,10 +207,15 @@ class ChangedCopy:
         problem = find_target_problem(self.shard, self.question.group_id)
         if problem is None:
             return
-        found = compute_assignment(self.assignors[problem.assignor], problem.problem, problem.rules)
-        self._last = compute_install(problem, found.target, found.moves_left)
+        self._last = self._assign(problem)
         self._replay(handle_install_target(self.shard, self._last, self.now))
         self.epochs += 1
+
+    def _assign(self, problem: TargetProblem) -> InstallTarget:
+        if problem.is_frozen:
+            return compute_frozen_target(problem)
+        found = compute_assignment(self.assignors[problem.assignor], problem.problem, problem.rules)
+        return compute_install(problem, found.target, found.moves_left)
 
     def _continue_moves(self) -> bool:
         """Begin the next step of a move budget, as the server does; whether there is one."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from coordinator.core.consumer.reconcile import AssignmentState
+from coordinator.core.replay.freeze_records import replay_group_freeze
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
@@ -25,6 +26,7 @@ from model.log.records import (
     ConsumerGroupTargetAssignmentMetadataValue,
     Record,
 )
+from model.log.side_records import GroupFreezeKey, SideRecord
 
 
 def copy_group(shard: Shard, group: ConsumerGroup) -> Iterator[Shard]:
@@ -34,6 +36,11 @@ def copy_group(shard: Shard, group: ConsumerGroup) -> Iterator[Shard]:
     consumer protocol: their targets are the same.
     """
     copy = make_empty_copy(shard, shard.settings_of(group.group_id))
+    freeze = shard.freezes.get(group.group_id)
+    if freeze is not None:
+        replay_group_freeze(
+            copy, SideRecord(GroupFreezeKey(shard.partition, group.group_id), freeze)
+        )
     for regex, topics in group.resolved_regexes.items():
         key = ConsumerGroupRegularExpressionKey(group.group_id, regex)
         value = ConsumerGroupRegularExpressionValue(tuple(sorted(topics)), shard.image.version, 0)

@@ -10,6 +10,7 @@ from typing import Final
 from coordinator.core.client_assignors.selection import compute_client_assignor_choice
 from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
 from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.shard import Shard
 from model.errors import (
     GroupIdNotFound,
@@ -52,6 +53,8 @@ def check_what_if(shard: Shard, question: WhatIf, assignors: Collection[str]) ->
         )
     if question.protocol == CLASSIC:
         _check_classic_assignor(question.assignor)
+        if not question.resumes:
+            check_not_frozen(shard, group.group_id)
     else:
         _check_assignor(group, question.assignor, assignors)
     for name, partitions in question.partitions:

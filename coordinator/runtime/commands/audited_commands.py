@@ -19,6 +19,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import (
     ConsumerGroupDescribe,
     ConvertToClassicGroup,
@@ -87,6 +88,8 @@ AuditedCommand: TypeAlias = (
     | LeaveGroup
     | RemoveMembers
     | ConvertToClassicGroup
+    | FreezeGroup
+    | ResumeGroup
     | EndTransaction
     | WriteTxnMarkers
 )
@@ -103,7 +106,7 @@ def find_audited(command: Command) -> AuditedCommand | None:
 
     Each command is an ``AuditedCommand`` or listed here: mypy finds one that is neither.
     """
-    if isinstance(command, PlaceCommand | DescribeReset | FinishReset):
+    if isinstance(command, PlaceCommand | DescribeReset | FinishReset | CheckToken | ComputeWhatIf):
         return None
     if isinstance(command, AuditedCommand):
         return command
@@ -125,8 +128,6 @@ def find_audited(command: Command) -> AuditedCommand | None:
             | DescribeGroups()
             | ListGroups()
             | PlanMigration()
-            | CheckToken()
-            | ComputeWhatIf()
             | DescribeGroupConfigs()
             | ListGroupConfigs()
             | DescribeAcls()
@@ -189,7 +190,12 @@ def find_subject(command: AuditedCommand, image: TopicImage) -> Subject:
             topic = find_deleted(command, image)
             found = command.name if topic is None else topic.name
             return Subject(Operation.DELETE, ResourceType.TOPIC, found or "")
-        case AlterGroupConfigs(group_id=group_id) | ConvertToClassicGroup(group_id=group_id):
+        case (
+            AlterGroupConfigs(group_id=group_id)
+            | ConvertToClassicGroup(group_id=group_id)
+            | FreezeGroup(group_id=group_id)
+            | ResumeGroup(group_id=group_id)
+        ):
             return Subject(Operation.ALTER_CONFIGS, ResourceType.GROUP, group_id)
         case DeleteGroup(group_id=group_id) | DeleteOffsets(group_id=group_id):
             return Subject(Operation.DELETE, ResourceType.GROUP, group_id)

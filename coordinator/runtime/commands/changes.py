@@ -42,6 +42,7 @@ from coordinator.runtime.offsets.offset_reads import (
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from model.commands.command import Command
 from model.commands.consumer import LeaveGroup
+from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import ConvertToClassicGroup, DeleteGroup, RemoveMembers
 from model.commands.offsets import DeleteOffsets, OffsetCommit
 from model.commands.resets import ResetOffsets
@@ -130,6 +131,8 @@ class Changes:
                 return self._describe_group(group_id)
             case ConvertToClassicGroup(group_id=group_id):
                 return _describe_kind(self._context.shard_of(group_id), group_id)
+            case FreezeGroup(group_id=group_id) | ResumeGroup(group_id=group_id):
+                return self._describe_freeze(group_id)
             case DeleteOffsets(group_id=group_id, topics=topics):
                 places = ((name, number) for name, numbers in topics for number in numbers)
                 return self._read_offsets(group_id, places)
@@ -161,6 +164,12 @@ class Changes:
         except StoreError:  # The command itself says so.
             found = {}
         return {**kind, "offsets": _render(found)}
+
+    def _describe_freeze(self, group_id: GroupId) -> State:
+        freeze = self._context.shard_of(group_id).freezes.get(group_id)
+        if freeze is None:
+            return {"frozen": False}
+        return {"frozen": True, "by": freeze.principal}
 
     def _name_places(self, command: OffsetCommit | ResetOffsets) -> Iterator[OffsetPlace]:
         by_id = self._catalogue.image.by_id
@@ -215,6 +224,8 @@ def _compute_pairs(noted: _Noted, looked: Any, answer: Answer) -> Iterator[Pair]
             yield before, None
         case ConvertToClassicGroup():
             yield before, None if before is None else {**before, "type": "classic"}
+        case FreezeGroup() | ResumeGroup():
+            yield before, {"frozen": isinstance(command, FreezeGroup)}
         case DeleteOffsets():
             assert isinstance(answer, OffsetDeleteResponse)
             deleted = _find_done(answer)

@@ -29,9 +29,8 @@ from storage.shard_side_codec import (
     GROUP_PLACE_KIND,
     SHARD_KINDS,
     encode_client_assignor_prefixes,
-    encode_place_prefix,
+    encode_group_prefixes,
     encode_producer_prefixes,
-    encode_reset_prefix,
 )
 from storage.side_codec import decode_side
 from storage.transfer.imported import read_imported
@@ -136,7 +135,7 @@ class ShardLoader:
         self.records += yield from load_open_transactions(store, shard)
         prefixes = encode_client_assignor_prefixes(shard.partition)
         yield from load_side_records(store, shard, prefixes)
-        own = encode_place_prefix(shard.partition), encode_reset_prefix(shard.partition)
+        own = encode_group_prefixes(shard.partition)
         yield from load_side_records(store, shard, own)
 
 

@@ -108,13 +108,17 @@ class ClientAssignments:
     # -------------------------------------------------------------------------------- requests
 
     def takes(self, group_id: GroupId) -> bool:
-        """Whether members compute the target that the group lacks; ``False`` if it lacks none."""
+        """Whether members compute the target that the group lacks; ``False`` if it lacks none.
+
+        Nobody computes that of a frozen group.
+        """
         shard = self._shard_of(group_id)
         group = shard.consumer_groups.get(group_id)
         if (
             group is None
             or group.client_assignor_state is None
             or group.target_epoch >= group.group_epoch
+            or group_id in shard.freezes
         ):
             self._forget(shard, group_id)
             return False

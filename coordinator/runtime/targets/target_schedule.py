@@ -13,6 +13,7 @@ from itertools import islice
 import structlog
 
 from coordinator.core.state.shard import Shard
+from coordinator.core.target.frozen_target import compute_frozen_target
 from coordinator.core.target.target_assignment import (
     InstallTarget,
     TargetProblem,
@@ -182,6 +183,9 @@ class Targets:
             return
         problem = find_target_problem(self._shard_of(group_id), group_id)
         if problem is None:
+            return
+        if problem.is_frozen:
+            self._done(problem, compute_frozen_target(problem))
             return
         if self._quick.is_quick(problem):
             self._done(problem, self._run(problem))

@@ -81,6 +81,8 @@ def encode_consumer_group(group: DescribedConsumerGroup) -> Steps[admin_pb2.Grou
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor_name,
+        frozen_since_ms=0 if group.freeze is None else group.freeze.since_ms,
+        frozen_by="" if group.freeze is None else group.freeze.principal,
     )
     members = sorted(group.members, key=lambda member: member.member_id)
     yield from make_rows(encoded.members.extend, encode_member, members)

@@ -8,10 +8,10 @@ import grpc.aio
 
 from coordinator.core.groups.topic_records import PARTITIONS_MAX
 from coordinator.core.whatif.question import ADD_MAX, CLASSIC, CONSUMER
+from coordinator.service.admin.what_if_messages import encode_answer
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.services import Services
-from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import check_id, check_topic_name, decode_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.limits import Limits
@@ -20,7 +20,7 @@ from model.commands.what_if import ComputeWhatIf
 from model.configs.assignor_configs import Weight, parse_weights
 from model.errors import InvalidPartitions
 from model.ids import TopicName
-from model.what_if import Load, Move, WhatIf, WhatIfAnswer
+from model.what_if import WhatIf, WhatIfAnswer
 from muster.v1 import what_if_pb2, what_if_pb2_grpc
 
 NAMED_MAX: Final = 1_000
@@ -54,7 +54,7 @@ class WhatIfService(what_if_pb2_grpc.WhatIfServiceServicer):
             assert isinstance(answer, WhatIfAnswer)
             moved = dict.fromkeys(move.topic_name for move in answer.moves)
             self._access.check_topics(caller, Operation.DESCRIBE, moved)
-            return await _encode(answer)
+            return await encode_answer(answer)
 
 
 def decode_question(request: what_if_pb2.WhatIfRequest, limits: Limits) -> WhatIf:
@@ -72,6 +72,7 @@ def decode_question(request: what_if_pb2.WhatIfRequest, limits: Limits) -> WhatI
         request.assignor or None,
         _decode_weights(request.weights) if request.HasField("weights") else None,
         _decode_protocol(request.protocol),
+        request.resume,
     )
 
 
@@ -109,35 +110,3 @@ def _decode_weights(weights: what_if_pb2.PartitionWeights) -> tuple[Weight, ...]
         return parse_weights(list(weights.entries))
     except ValueError as error:
         raise InvalidField("weights", str(error)) from error
-
-
-async def _encode(answer: WhatIfAnswer) -> what_if_pb2.WhatIfResponse:
-    response = what_if_pb2.WhatIfResponse(
-        assignor=answer.assignor,
-        epochs=answer.epochs,
-        rounds=answer.rounds,
-        waits_for=answer.waits_for,
-        truncated=not answer.is_complete,
-    )
-    await run_steps(make_rows(response.moves.extend, _encode_move, answer.moves))
-    await run_steps(make_rows(response.members.extend, _encode_load, answer.loads))
-    return response
-
-
-def _encode_move(move: Move) -> what_if_pb2.PartitionMove:
-    return what_if_pb2.PartitionMove(
-        topic_name=move.topic_name,
-        partition=move.partition,
-        from_member_id=move.source or "",
-        to_member_id=move.destination or "",
-    )
-
-
-def _encode_load(load: Load) -> what_if_pb2.MemberLoad:
-    return what_if_pb2.MemberLoad(
-        member_id=load.member_id,
-        instance_id=load.instance_id or "",
-        client_id=load.client_id,
-        partitions_before=load.before,
-        partitions_after=load.after,
-    )

@@ -142,7 +142,7 @@ class ListGroupsResponse(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[GroupSummary, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("group_id", "group_type", "state", "protocol_type", "group_epoch", "assignment_epoch", "assignor_name", "members", "protocol")
+    __slots__ = ("group_id", "group_type", "state", "protocol_type", "group_epoch", "assignment_epoch", "assignor_name", "members", "protocol", "frozen_since_ms", "frozen_by")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_TYPE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -152,6 +152,8 @@ class Group(_message.Message):
     ASSIGNOR_NAME_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_BY_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     group_type: GroupType
     state: GroupState
@@ -161,7 +163,9 @@ class Group(_message.Message):
     assignor_name: str
     members: _containers.RepeatedCompositeFieldContainer[GroupMember]
     protocol: str
-    def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., group_epoch: _Optional[int] = ..., assignment_epoch: _Optional[int] = ..., assignor_name: _Optional[str] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., protocol: _Optional[str] = ...) -> None: ...
+    frozen_since_ms: int
+    frozen_by: str
+    def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., group_epoch: _Optional[int] = ..., assignment_epoch: _Optional[int] = ..., assignor_name: _Optional[str] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ..., protocol: _Optional[str] = ..., frozen_since_ms: _Optional[int] = ..., frozen_by: _Optional[str] = ...) -> None: ...
 
 class GroupMember(_message.Message):
     __slots__ = ("member_id", "instance_id", "rack_id", "member_epoch", "state", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "pending_revocation", "target_assignment", "classic_metadata", "classic_assignment", "protocol", "waits")

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muster/v1/what_if.proto\x12\tmuster.v1\"\xbc\x01\n\rWhatIfRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0b\n\x03\x61\x64\x64\x18\x02 \x01(\x05\x12\x0e\n\x06remove\x18\x03 \x03(\t\x12*\n\npartitions\x18\x04 \x03(\x0b\x32\x16.muster.v1.TopicGrowth\x12\x10\n\x08\x61ssignor\x18\x05 \x01(\t\x12,\n\x07weights\x18\x06 \x01(\x0b\x32\x1b.muster.v1.PartitionWeights\x12\x10\n\x08protocol\x18\x07 \x01(\t\"9\n\x0bTopicGrowth\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x16\n\x0enum_partitions\x18\x02 \x01(\x05\"#\n\x10PartitionWeights\x12\x0f\n\x07\x65ntries\x18\x01 \x03(\t\"\xb9\x01\n\x0eWhatIfResponse\x12\x10\n\x08\x61ssignor\x18\x01 \x01(\t\x12\'\n\x05moves\x18\x02 \x03(\x0b\x32\x18.muster.v1.PartitionMove\x12&\n\x07members\x18\x03 \x03(\x0b\x32\x15.muster.v1.MemberLoad\x12\x0e\n\x06\x65pochs\x18\x04 \x01(\x05\x12\x0e\n\x06rounds\x18\x05 \x01(\x05\x12\x11\n\twaits_for\x18\x06 \x03(\t\x12\x11\n\ttruncated\x18\x07 \x01(\x08\"d\n\rPartitionMove\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x16\n\x0e\x66rom_member_id\x18\x03 \x01(\t\x12\x14\n\x0cto_member_id\x18\x04 \x01(\t\"\xb1\x01\n\nMemberLoad\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x11\n\tclient_id\x18\x03 \x01(\t\x12\x1e\n\x11partitions_before\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x1d\n\x10partitions_after\x18\x05 \x01(\x05H\x01\x88\x01\x01\x42\x14\n\x12_partitions_beforeB\x13\n\x11_partitions_after2N\n\rWhatIfService\x12=\n\x06WhatIf\x12\x18.muster.v1.WhatIfRequest\x1a\x19.muster.v1.WhatIfResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muster/v1/what_if.proto\x12\tmuster.v1\"\xcc\x01\n\rWhatIfRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0b\n\x03\x61\x64\x64\x18\x02 \x01(\x05\x12\x0e\n\x06remove\x18\x03 \x03(\t\x12*\n\npartitions\x18\x04 \x03(\x0b\x32\x16.muster.v1.TopicGrowth\x12\x10\n\x08\x61ssignor\x18\x05 \x01(\t\x12,\n\x07weights\x18\x06 \x01(\x0b\x32\x1b.muster.v1.PartitionWeights\x12\x10\n\x08protocol\x18\x07 \x01(\t\x12\x0e\n\x06resume\x18\x08 \x01(\x08\"9\n\x0bTopicGrowth\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x16\n\x0enum_partitions\x18\x02 \x01(\x05\"#\n\x10PartitionWeights\x12\x0f\n\x07\x65ntries\x18\x01 \x03(\t\"\xb9\x01\n\x0eWhatIfResponse\x12\x10\n\x08\x61ssignor\x18\x01 \x01(\t\x12\'\n\x05moves\x18\x02 \x03(\x0b\x32\x18.muster.v1.PartitionMove\x12&\n\x07members\x18\x03 \x03(\x0b\x32\x15.muster.v1.MemberLoad\x12\x0e\n\x06\x65pochs\x18\x04 \x01(\x05\x12\x0e\n\x06rounds\x18\x05 \x01(\x05\x12\x11\n\twaits_for\x18\x06 \x03(\t\x12\x11\n\ttruncated\x18\x07 \x01(\x08\"d\n\rPartitionMove\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x16\n\x0e\x66rom_member_id\x18\x03 \x01(\t\x12\x14\n\x0cto_member_id\x18\x04 \x01(\t\"\xb1\x01\n\nMemberLoad\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x11\n\tclient_id\x18\x03 \x01(\t\x12\x1e\n\x11partitions_before\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x1d\n\x10partitions_after\x18\x05 \x01(\x05H\x01\x88\x01\x01\x42\x14\n\x12_partitions_beforeB\x13\n\x11_partitions_after2N\n\rWhatIfService\x12=\n\x06WhatIf\x12\x18.muster.v1.WhatIfRequest\x1a\x19.muster.v1.WhatIfResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,17 +32,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muster.v1.what_if_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_WHATIFREQUEST']._serialized_start=39
-  _globals['_WHATIFREQUEST']._serialized_end=227
-  _globals['_TOPICGROWTH']._serialized_start=229
-  _globals['_TOPICGROWTH']._serialized_end=286
-  _globals['_PARTITIONWEIGHTS']._serialized_start=288
-  _globals['_PARTITIONWEIGHTS']._serialized_end=323
-  _globals['_WHATIFRESPONSE']._serialized_start=326
-  _globals['_WHATIFRESPONSE']._serialized_end=511
-  _globals['_PARTITIONMOVE']._serialized_start=513
-  _globals['_PARTITIONMOVE']._serialized_end=613
-  _globals['_MEMBERLOAD']._serialized_start=616
-  _globals['_MEMBERLOAD']._serialized_end=793
-  _globals['_WHATIFSERVICE']._serialized_start=795
-  _globals['_WHATIFSERVICE']._serialized_end=873
+  _globals['_WHATIFREQUEST']._serialized_end=243
+  _globals['_TOPICGROWTH']._serialized_start=245
+  _globals['_TOPICGROWTH']._serialized_end=302
+  _globals['_PARTITIONWEIGHTS']._serialized_start=304
+  _globals['_PARTITIONWEIGHTS']._serialized_end=339
+  _globals['_WHATIFRESPONSE']._serialized_start=342
+  _globals['_WHATIFRESPONSE']._serialized_end=527
+  _globals['_PARTITIONMOVE']._serialized_start=529
+  _globals['_PARTITIONMOVE']._serialized_end=629
+  _globals['_MEMBERLOAD']._serialized_start=632
+  _globals['_MEMBERLOAD']._serialized_end=809
+  _globals['_WHATIFSERVICE']._serialized_start=811
+  _globals['_WHATIFSERVICE']._serialized_end=889
 # @@protoc_insertion_point(module_scope)

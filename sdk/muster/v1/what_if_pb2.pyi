@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class WhatIfRequest(_message.Message):
-    __slots__ = ("group_id", "add", "remove", "partitions", "assignor", "weights", "protocol")
+    __slots__ = ("group_id", "add", "remove", "partitions", "assignor", "weights", "protocol", "resume")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     ADD_FIELD_NUMBER: _ClassVar[int]
     REMOVE_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,7 @@ class WhatIfRequest(_message.Message):
     ASSIGNOR_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     add: int
     remove: _containers.RepeatedScalarFieldContainer[str]
@@ -22,7 +23,8 @@ class WhatIfRequest(_message.Message):
     assignor: str
     weights: PartitionWeights
     protocol: str
-    def __init__(self, group_id: _Optional[str] = ..., add: _Optional[int] = ..., remove: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Iterable[_Union[TopicGrowth, _Mapping]]] = ..., assignor: _Optional[str] = ..., weights: _Optional[_Union[PartitionWeights, _Mapping]] = ..., protocol: _Optional[str] = ...) -> None: ...
+    resume: bool
+    def __init__(self, group_id: _Optional[str] = ..., add: _Optional[int] = ..., remove: _Optional[_Iterable[str]] = ..., partitions: _Optional[_Iterable[_Union[TopicGrowth, _Mapping]]] = ..., assignor: _Optional[str] = ..., weights: _Optional[_Union[PartitionWeights, _Mapping]] = ..., protocol: _Optional[str] = ..., resume: _Optional[bool] = ...) -> None: ...
 
 class TopicGrowth(_message.Message):
     __slots__ = ("topic_name", "num_partitions")

@@ -28,6 +28,7 @@ from coordinator.runtime.commit import partition_encoder
 from coordinator.runtime.commit.syncs import Syncs
 from coordinator.runtime.loading import loading, shard_loader
 from coordinator.runtime.offsets import expiry_walks, offset_commands, offset_deletion
+from coordinator.runtime.targets import target_schedule
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
 from model.commands.transactions import WriteTxnMarkers
 from model.errors import InvalidProducerEpoch, UnknownMemberId
@@ -346,6 +347,21 @@ def restless_group(patch: pytest.MonkeyPatch) -> None:
     _wrap(patch, shard_handlers, "handle_heartbeat", restless)
 
 
+def freezes_without_effect(patch: pytest.MonkeyPatch) -> None:
+    """The assignor is asked for frozen groups, too."""
+    _wrap(
+        patch,
+        target_schedule,
+        "find_target_problem",
+        lambda find: lambda shard, group_id: _thaw(find(shard, group_id)),
+    )
+    patch.setattr(target_install, "_is_too_late", lambda shard, problem: False)
+
+
+def _thaw(problem: Any) -> Any:
+    return None if problem is None else replace(problem, is_frozen=False)
+
+
 def tokens_begin_anew(patch: pytest.MonkeyPatch) -> None:
     """A start counts tokens from 1, as the epochs of a new group do."""
     patch.setattr(loading, "compute_first_token", lambda wall_ms, log_end: 1)
@@ -391,6 +407,7 @@ DESIGNATED: Final[tuple[tuple[str, Patch], ...]] = (
     ("S40", tokens_begin_anew),
     ("S40", one_token_for_all),
     ("S40", rejoins_keep_tokens),
+    ("S41", freezes_without_effect),
     ("S28", marker_said_twice_is_refused),
     ("L1", target_forgotten),
     ("L2", answer_forgotten),

@@ -54,6 +54,7 @@ from tests.sim.checkers.command_checkers import (
     check_target,
     compute_subscription,
 )
+from tests.sim.checkers.frozen_groups import check_frozen, find_frozen_targets
 from tests.sim.checkers.guarded_stores import GuardedStores
 from tests.sim.checkers.liveliness import Liveliness
 from tests.sim.checkers.offset_log import OffsetLog
@@ -279,6 +280,7 @@ class ObservedRuntime(Runtime):
         group = before.group
         targets = compute_targets(group) if isinstance(command, ENDING) else {}
         had_group = group is not None and group.member_count > 0
+        frozen = find_frozen_targets(shard, group_id)
         self._appended = []
         self._is_whole = outcome.then is None
         self._apply_unseen(shard, command, outcome, reply)
@@ -292,6 +294,7 @@ class ObservedRuntime(Runtime):
             had_group,
             shard.consumer_groups.get(group_id),
         )
+        check_frozen(shard, group_id, frozen)
         self.classic.check(change)
         check_mixed(change)
         kind = find_conversion(change)

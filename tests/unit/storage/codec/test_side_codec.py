@@ -22,6 +22,7 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_freeze import GroupFreeze
 from model.group_resets import GroupReset, ResetTopic
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
@@ -31,6 +32,7 @@ from model.log.side_records import (
     FakeSaltSecretValue,
     GroupConfigsSideKey,
     GroupConfigsSideValue,
+    GroupFreezeKey,
     GroupPlaceKey,
     GroupResetKey,
     ImportGraceKey,
@@ -154,6 +156,9 @@ RECORDS = [
             9,
         ),
     ),
+    SideRecord(
+        GroupFreezeKey(LogPartition(3), GroupId("gü")), GroupFreeze(1_700_000_000_000, "User:a")
+    ),
 ]
 
 
@@ -236,6 +241,7 @@ def test_the_bytes_do_not_change() -> None:
             + bytes(range(16)).hex()
             + "1a01002201052809",
         ),
+        ("160000000367c3bc", "0880d095ffbc311206" + b"User:a".hex()),
     ]
 
 

@@ -1,0 +1,1 @@
+"""`muster group freeze` and `resume`."""
