@@ -11,6 +11,7 @@ from model.client_assignors import (
     InstalledMetadataKey,
     InstalledMetadataValue,
 )
+from model.group_freeze import GroupFreeze
 from model.ids import (
     GroupId,
     LogOffset,
@@ -22,6 +23,7 @@ from model.ids import (
     compute_log_partition,
 )
 from model.log.side_records import (
+    GroupFreezeKey,
     GroupPlaceKey,
     ImportGraceKey,
     ImportGraceValue,
@@ -446,6 +448,10 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
             SideRecord(GroupPlaceKey(LogPartition(0), group), GroupPlace(Place.MUSTER, 1))
             for group in groups
         ),
+        *(
+            SideRecord(GroupFreezeKey(LogPartition(0), group), GroupFreeze(1, "User:a"))
+            for group in groups
+        ),
     ]
     pairs = [(key, value) for key, value in map(encode_side, beside) if value is not None]
     folder = write_log(tmp_path / "log", {0: [batch]})
@@ -460,6 +466,7 @@ def test_what_is_kept_beside_a_log_goes_where_its_groups_go(store: Path, tmp_pat
             ClientAssignorsKey,
             ProducerGroupKey,
             GroupPlaceKey,
+            GroupFreezeKey,
         ):
             members = {(key.partition, key.group_id) for key in found if isinstance(key, kind)}
             assert members == {(compute_log_partition(group, 7), group) for group in groups}
