@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from model.acls import Acl
 from model.client_assignors import (
@@ -95,6 +95,9 @@ class ImportGraceValue:
     imported_at_ms: int
 
 
+OFFSETS_OF_A_MS: Final = 1 << 20
+
+
 @value
 class TokenStartKey:
     """The last start that gave fencing tokens."""
@@ -102,7 +105,10 @@ class TokenStartKey:
 
 @value
 class TokenStartValue:
-    """Tokens of that start are of ``wall_ms`` or later; those of the next are not earlier."""
+    """Tokens of that start are of ``wall_ms`` or later; those of the next are not earlier.
+
+    They are ``OFFSETS_OF_A_MS`` for each millisecond, and the offset in the log.
+    """
 
     wall_ms: int
 

@@ -52,7 +52,10 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class ImportCount:
-    """What was imported. ``open_producers`` are the producer ids of open transactions."""
+    """What was imported.
+
+    ``open_producers`` are the producer ids of open transactions. ``log_end`` is the highest.
+    """
 
     partitions: int = 0
     batches: int = 0
@@ -60,6 +63,7 @@ class ImportCount:
     bytes: int = 0
     is_rehashed: bool = False
     highest_producer_id: int = -1
+    log_end: int = 0
     open_producers: set[int] = field(default_factory=set)
     aborted_producers: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
@@ -70,6 +74,7 @@ class ImportCount:
             self.batches += len(batches.starts)
             self.records += int(batches.counts.sum())
             self.bytes += int(batches.sizes.sum())
+            self.log_end = max(self.log_end, int(batches.last_offsets[-1]) + 1)
             highest = int(batches.producer_ids.max())
             self.highest_producer_id = max(self.highest_producer_id, highest)
 
@@ -137,7 +142,7 @@ def fill_store(
                     for partition in map(LogPartition, numbers)
                     if target.next_offset(partition) > before[partition]
                 ]
-                moved = move_side(given.records, target.partitions, filled)
+                moved = move_side(given.records, target.partitions, filled, count.log_end)
                 given = replace(given, records=moved)
             target.write([], compute_side(old_side, given, count.highest_producer_id))
             count.partitions = target.partitions

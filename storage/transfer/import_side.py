@@ -10,6 +10,7 @@ from typing import assert_never
 from model.client_assignors import ClientAssignorsKey, InstalledMetadataKey
 from model.ids import LogPartition, TopicId, TopicName, compute_log_partition
 from model.log.side_records import (
+    OFFSETS_OF_A_MS,
     AclSideKey,
     FakeSaltSecretKey,
     GroupConfigsSideKey,
@@ -136,13 +137,13 @@ def _merge_states(one: ProducerStateValue, other: ProducerStateValue) -> Produce
 
 
 def move_side(
-    records: Sequence[Pair], partitions: int, filled: Sequence[LogPartition]
+    records: Sequence[Pair], partitions: int, filled: Sequence[LogPartition], log_end: int
 ) -> list[Pair]:
     """Move side records to the partitions that their groups hash to, out of ``partitions``.
 
     Records of a member, of a producer in a group, or of a place, move with the group. The state of
     a producer is copied to all ``filled`` partitions, as any of them may hold groups that it writes
-    for.
+    for. ``log_end`` is the highest of the imported log: fencing tokens may have been as high.
     """
     moved: list[Pair] = []
     for key, value in records:
@@ -168,11 +169,15 @@ def move_side(
                 assert isinstance(record.value, TopicDeletionValue)
                 deletion = replace(record.value, log_ends=())
                 moved.append((key, encode_side(SideRecord(of_topic, deletion))[1] or b""))
+            case TokenStartKey() as start:
+                # The log may end lower here, and the clock may be behind.
+                assert isinstance(record.value, TokenStartValue)
+                above = TokenStartValue(record.value.wall_ms + log_end // OFFSETS_OF_A_MS + 1)
+                moved.append((key, encode_side(SideRecord(start, above))[1] or b""))
             case (
                 TopicSideKey()
                 | ProducerIdBlockKey()
                 | ImportGraceKey()
-                | TokenStartKey()
                 | GroupConfigsSideKey()
                 | AclSideKey()
                 | QuotaSideKey()

@@ -11,22 +11,21 @@ from __future__ import annotations
 from typing import Final
 
 from model.ids import LogOffset
+from model.log.side_records import OFFSETS_OF_A_MS
 
 NO_TOKEN: Final = 0
 """What a partition has that was never passed to a member since the load."""
-
-_OFFSETS_OF_A_MS: Final = 1 << 20
 
 
 def compute_first_token(wall_ms: int, log_end: LogOffset) -> int:
     """The first token of a log partition that is loaded now.
 
     ``wall_ms`` is never below that of an earlier load, so the log end alone would do for a restart.
-    The time is for a log that another store wrote, or this one before a restore: such a log may end
-    lower than the log in which the last tokens were given, but by less than ``_OFFSETS_OF_A_MS``
-    records for each millisecond since.
+    The time is for a log that was restored: it may end lower than the log in which the last tokens
+    were given, but by less than ``OFFSETS_OF_A_MS`` records for each millisecond since the start
+    that gave them. An import with side records needs no time (``move_side``).
     """
-    return wall_ms * _OFFSETS_OF_A_MS + log_end
+    return wall_ms * OFFSETS_OF_A_MS + log_end
 
 
 class Tokens:
