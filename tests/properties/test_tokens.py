@@ -62,6 +62,7 @@ class TokenMachine(RuleBasedStateMachine):
         self.stores = GuardedStores()
         self.held: dict[Place, Held] = {}
         self.places = 3
+        self.joins = 0
 
     # ----------------------------------------------------------------------------------- looking
 
@@ -154,10 +155,11 @@ class TokenMachine(RuleBasedStateMachine):
     @rule(group=GROUPS, name=st.sampled_from(CLASSIC))
     def join_classic(self, group: str, name: str) -> None:
         """A new member of the classic protocol; the leader takes all partitions for itself."""
+        self.joins += 1
         protocols = (JoinProtocol("range", SUBSCRIPTION),)
         joining = self.server.submit(
             JoinGroup(
-                CALLER, GroupId(group), None, MemberId(f"{name}-{len(self.held)}"), SESSION_MS,
+                CALLER, GroupId(group), None, MemberId(f"{name}-{self.joins}"), SESSION_MS,
                 REBALANCE_MS, "consumer", protocols, requires_member_id=False,
             )
         )  # fmt: skip
