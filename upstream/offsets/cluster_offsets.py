@@ -1,7 +1,8 @@
 """Committed offsets in the cluster: commits are checked here, and made there by the sentinel.
 
 The commits of a group go one request after another, and what comes meanwhile is gathered for the
-next one. A commit is acknowledged when the cluster has acknowledged it, and only then.
+next one. A commit is acknowledged when the cluster has acknowledged it, and only then. Its client
+waits no longer than in Kafka, but what is to be sent next does: no commit is overtaken.
 
 An answer that is lost leaves open whether the commit is done, and when: the broker may still have
 the request. Nothing is sent after it in the same name, for that would be taken back by it. So the
@@ -52,9 +53,14 @@ from upstream.statistics import UpstreamStatistics
 
 log = structlog.get_logger()
 
-_WAITS_PART: Final = 3
-"""A commit waits for those before it for so much of the time that a request may take. Heartbeats
-come behind a commit on many clients' connections: both waits are less than a session of 45 s."""
+TIMEOUT_MS: Final = 5_000
+"""A commit that the cluster has not answered is refused then, as in Kafka one that is not written
+(``offsets.commit.timeout.ms``), and so is a fetch: heartbeats wait behind them on many clients'
+connections. The request goes on, for as long as one may take."""
+WATCH_S: Final = 0.5
+"""How often it is looked for commits whose time is over."""
+FETCH_MS: Final = 1_000
+"""What is left to a fetch at least, whatever it has waited for."""
 TOO_MANY: Final = "Too many requests wait for the cluster."
 
 
@@ -98,7 +104,8 @@ class ClusterOffsets:
         self._requests = CommitRequests(coordinator, cluster, takeovers, now_ms, timeout_ms)
         self._queues: dict[GroupId, CommitQueue] = {}
         self._load = Load()
-        self._sending: set[GroupId] = set()
+        self._sending: dict[GroupId, asyncio.Task[None]] = {}
+        self._is_watching = False
         self._closed: set[GroupId] = set()
         self._transactions: dict[GroupId, set[asyncio.Task[None]]] = {}
         self._tasks = AnsweringTasks(limits.running)
@@ -112,12 +119,14 @@ class ClusterOffsets:
             queue.fail_all(CoordinatorNotAvailable("The coordinator is stopping."))
 
     async def close(self, group_id: GroupId) -> None:
-        """Accept no commits of a group any more; returns when all before are answered."""
+        """Accept no commits of a group any more; returns when all before are over."""
         self._closed.add(group_id)
         answered = asyncio.Event()
         self._call_after(group_id, answered.set)
         await answered.wait()
-        await asyncio.gather(*self._transactions.get(group_id, ()), return_exceptions=True)
+        sending = self._sending.get(group_id)
+        running = [*self._transactions.get(group_id, ()), *([sending] if sending else ())]
+        await asyncio.gather(*running, return_exceptions=True)
 
     def reopen(self, group_id: GroupId) -> None:
         """Accept the group's commits again."""
@@ -173,7 +182,24 @@ class ClusterOffsets:
             queue = self._queues[group_id] = CommitQueue(
                 len(group_id.encode()), self._load, self._statistics
             )
+            if not self._is_watching:
+                self._is_watching = True
+                self._tasks.run(self._watch())
         return queue
+
+    async def _watch(self) -> None:
+        """Answer commits whose time is over, until none waits."""
+        try:
+            while self._queues:
+                await asyncio.sleep(WATCH_S)
+                before_ms = self._now_ms() - TIMEOUT_MS
+                for group_id, queue in list(self._queues.items()):
+                    queue.refuse_late(before_ms)
+                    if queue.has_settled:
+                        await _answer_settled(queue)
+                        self._go_on(group_id, queue)
+        finally:
+            self._is_watching = False
 
     def _call_after(self, group_id: GroupId, callback: Callable[[], None]) -> None:
         """Call when all commits of the group that were accepted before are answered."""
@@ -197,15 +223,11 @@ class ClusterOffsets:
         """Send what is ready, unless that is being done."""
         if group_id in self._sending:
             return
-        batch = self._take(queue)
+        batch = queue.take()
         if batch is not None:
-            self._sending.add(group_id)
-            self._tasks.run(self._send(group_id, queue, batch))
+            self._sending[group_id] = self._tasks.run(self._send(group_id, queue, batch))
         elif queue.is_empty and self._queues.get(group_id) is queue:
             del self._queues[group_id]
-
-    def _take(self, queue: CommitQueue) -> Batch | None:
-        return queue.take(self._now_ms(), self._timeout_ms // _WAITS_PART)
 
     async def _send(self, group_id: GroupId, queue: CommitQueue, first: Batch) -> None:
         batch: Batch | None = first
@@ -217,7 +239,7 @@ class ClusterOffsets:
                     queue.answer_some()
                     if queue.has_settled:
                         await asyncio.sleep(0)
-                batch = self._take(queue)
+                batch = queue.take()
         except asyncio.CancelledError:
             queue.fail_all(CoordinatorNotAvailable("The coordinator is stopping."))
             raise
@@ -225,7 +247,7 @@ class ClusterOffsets:
             log.exception("committing_failed", group_id=group_id)
             queue.fail_all(UnknownServerError(repr(bug)))
         finally:
-            self._sending.discard(group_id)
+            del self._sending[group_id]
         self._go_on(group_id, queue)
 
     async def _send_batch(self, group_id: GroupId, queue: CommitQueue, batch: Batch) -> None:
@@ -294,6 +316,7 @@ class ClusterOffsets:
     def fetch(self, command: OffsetFetch, reply: Reply) -> None:
         """Check a fetch, and ask the cluster once the commits before it are answered."""
         ready = [False, False]
+        end_ms = self._now_ms() + TIMEOUT_MS
 
         def note(which: int, answer: Answer | None) -> None:
             if isinstance(answer, GroupError):
@@ -301,12 +324,19 @@ class ClusterOffsets:
                 return
             ready[which] = True
             if all(ready):
-                image = self._coordinator.image
-                fetching = fetch_offsets(self._cluster, image, command, self._timeout_ms)
-                self._answer(fetching, reply)
+                self._answer(self._fetch(command, end_ms), reply)
 
         self._call_after(command.group_id, lambda: note(0, None))
         self._coordinator.submit(replace(command, topics=()), partial(note, 1))
+
+    async def _fetch(self, command: OffsetFetch, end_ms: int) -> Response:
+        """Who gives up gives up alone: the request is not late yet, and ends no connection."""
+        image = self._coordinator.image
+        try:
+            async with asyncio.timeout(max(end_ms - self._now_ms(), FETCH_MS) / 1_000):
+                return await fetch_offsets(self._cluster, image, command, self._timeout_ms)
+        except TimeoutError:
+            raise CoordinatorLoadInProgress("The cluster does not answer in time.") from None
 
     def delete(self, command: DeleteOffsets, reply: Reply) -> None:
         """Refuse: in the cluster the sentinel counts as subscribed to every topic."""
@@ -316,6 +346,12 @@ class ClusterOffsets:
                 "member of the group: release the group to delete some of them."
             )
         )
+
+
+async def _answer_settled(queue: CommitQueue) -> None:
+    while queue.has_settled:
+        queue.answer_some()
+        await asyncio.sleep(0)
 
 
 async def _ask_while_answering(

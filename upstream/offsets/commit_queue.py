@@ -2,7 +2,8 @@
 
 Pure: the shell is ``cluster_offsets``. A batch has the oldest commits, at most one row for each
 partition: of two commits of a partition the later is sent, and both get its result. There is one
-batch at a time, and commits are never sent after one that came later.
+batch at a time, and commits are never sent after one that came later. Whose time is over is
+answered, also if it is on its way: then it may be done yet, before all that is sent after it.
 """
 
 from __future__ import annotations
@@ -76,11 +77,15 @@ Result: TypeAlias = OffsetCommitResponse | GroupError | ErrorCode | None
 
 @dataclass(slots=True)
 class Batch:
-    """The rows of one request, and the commits that they are of, with their partitions."""
+    """The rows of one request, and the commits that they are of, with their partitions.
+
+    ``late_weight`` is that of commits which were answered before the request.
+    """
 
     rows: dict[Spot, Row] = field(default_factory=dict)
     commits: list[tuple[AnyCommit, Sequence[Spot]]] = field(default_factory=list)
     bytes: int = 0
+    late_weight: int = 0
 
 
 @dataclass(slots=True)
@@ -104,6 +109,7 @@ class CommitQueue:
     commits: dict[int, AnyCommit] = field(default_factory=dict)
     weight: int = 0
     _next: int = 0
+    _on_its_way: Batch | None = None
     _settled: deque[tuple[AnyCommit, Result]] = field(default_factory=deque)
     _waiting: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
 
@@ -155,11 +161,10 @@ class CommitQueue:
 
     def _answer(self, queued: AnyCommit, result: Result) -> None:
         """Answer what is not among ``commits`` any more, so that it is answered once."""
+        self._note_answered(queued, _weight_of(queued))
         if isinstance(queued, RepeatedCommit):
-            self._note_answered(queued, REPEATED_WEIGHT)
             queued.release(_compute_code(result))
         else:
-            self._note_answered(queued, queued.weight)
             queued.reply(_compute_reply(queued, result))
         if self._waiting:
             self._call_waiting()
@@ -188,12 +193,8 @@ class CommitQueue:
 
     # ------------------------------------------------------------------------------------ batches
 
-    def take(self, now_ms: int, waits_max_ms: int) -> Batch | None:
-        """The next batch; ``None`` if the oldest commit is not checked yet, or there is none.
-
-        Commits that have waited for so long that nobody awaits their answers are refused instead.
-        """
-        self._refuse_old(now_ms - waits_max_ms)
+    def take(self) -> Batch | None:
+        """The next batch; ``None`` if the oldest commit is not checked yet, or there is none."""
         batch = Batch()
         for queued in self.commits.values():
             if isinstance(queued, RepeatedCommit):
@@ -202,17 +203,36 @@ class CommitQueue:
                 is_added = queued.checked is not None and self._add(batch, queued)
             if not is_added:
                 break
-        return batch if batch.commits else None
+        if not batch.commits:
+            return None
+        self._on_its_way = batch
+        return batch
 
-    def _refuse_old(self, before_ms: int) -> None:
-        old = []
+    def refuse_late(self, before_ms: int) -> None:
+        """Commits that came before then are to be refused, wherever they are."""
+        late = []
         for queued in self.commits.values():
             is_checked = isinstance(queued, RepeatedCommit) or queued.checked is not None
-            if not is_checked or queued.since_ms >= before_ms:
+            if not is_checked or queued.since_ms > before_ms:
                 break
-            old.append(queued)
-        for queued in old:
-            self._fail(queued, CoordinatorNotAvailable("The cluster does not answer in time."))
+            late.append(queued)
+        batch = self._on_its_way
+        last = -1 if batch is None else batch.commits[-1][0].number
+        for queued in late:
+            if batch is not None and queued.number <= last:
+                self._keep_weight(batch, _weight_of(queued))
+            self._settle(queued, CoordinatorNotAvailable("The cluster does not answer in time."))
+
+    def _keep_weight(self, batch: Batch, weight: int) -> None:
+        """What is on its way takes memory until it is over."""
+        batch.late_weight += weight
+        self.weight += weight
+        self.load.bytes += weight
+
+    def _note_over(self, batch: Batch) -> None:
+        self._on_its_way = None
+        self.weight -= batch.late_weight
+        self.load.bytes -= batch.late_weight
 
     def _add(self, batch: Batch, queued: QueuedCommit) -> bool:
         """Add what fits; whether all of the commit did."""
@@ -255,6 +275,7 @@ class CommitQueue:
 
     def settle(self, batch: Batch, codes: Mapping[Spot, ErrorCode]) -> None:
         """Note the results of a batch. Commits that are complete are to be answered."""
+        self._note_over(batch)
         for queued, spots in batch.commits:
             # Without a result nobody knows whether it was done.
             if isinstance(queued, RepeatedCommit):
@@ -268,6 +289,7 @@ class CommitQueue:
 
     def fail(self, batch: Batch, error: GroupError) -> None:
         """The commits of a batch are to be refused."""
+        self._note_over(batch)
         for queued, _ in batch.commits:
             self._settle(queued, error)
 
@@ -284,10 +306,16 @@ class CommitQueue:
 
     def fail_all(self, error: GroupError) -> None:
         """Refuse everything that is not settled, and answer what is."""
+        if self._on_its_way is not None:
+            self._note_over(self._on_its_way)
         while self._settled:
             self.answer_some()
         for queued in list(self.commits.values()):
             self._fail(queued, error)
+
+
+def _weight_of(queued: AnyCommit) -> int:
+    return REPEATED_WEIGHT if isinstance(queued, RepeatedCommit) else queued.weight
 
 
 def _compute_reply(queued: QueuedCommit, result: Result) -> Answer:

@@ -11,8 +11,8 @@ from model.errors import ErrorCode
 from model.ids import TopicName
 from tests.support.upstream.offset_cluster import COMMIT, TXN_COMMIT, Fate
 from tests.support.upstream.offsets_rig import FOO, Asked, G, OffsetsRig, make_commit
-from upstream.offsets import commit_queue
-from upstream.offsets.cluster_offsets import OffsetLimits
+from upstream.offsets import cluster_offsets, commit_queue
+from upstream.offsets.cluster_offsets import TIMEOUT_MS, OffsetLimits
 
 
 @pytest.fixture
@@ -205,15 +205,100 @@ async def test_without_a_fence_a_lost_commit_would_come_back() -> None:
     await rig.stop()
 
 
-async def test_commits_that_nobody_awaits_any_more_are_not_sent(rig: OffsetsRig) -> None:
+@pytest.fixture
+def silent(rig: OffsetsRig, monkeypatch: pytest.MonkeyPatch) -> OffsetsRig:
+    """A cluster that has a request and does not answer it, until its gate is set."""
+    monkeypatch.setattr(cluster_offsets, "WATCH_S", 0)
     rig.fake.gate = asyncio.Event()
-    asked = [rig.commit("a", (0, 1)), rig.commit("a", (0, 2))]
+    return rig
+
+
+async def test_a_commit_is_answered_in_time_whatever_the_cluster_does(silent: OffsetsRig) -> None:
+    asked = [silent.commit("a", (0, 1)), silent.commit("b", (1, 1)), silent.commit("a", (0, 2))]
     await asyncio.sleep(0)
-    rig.now_ms += 10_001
+    silent.now_ms += TIMEOUT_MS - 1
+    later = silent.commit("b", (1, 2))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not any(each.is_answered for each in asked)
+    silent.now_ms += 1
+    assert [await each.said() for each in asked] == ["COORDINATOR_NOT_AVAILABLE"] * 3
+    assert not later.is_answered
+    open_gate(silent)
+    assert await later.said() == "1 NONE"
+    assert silent.fake.commits() == [{(FOO, 0): 1}, {(FOO, 1): 2}]
+
+
+async def test_no_commit_overtakes_one_that_was_answered_before_its_time(
+    silent: OffsetsRig,
+) -> None:
+    """It may be done yet, and would take back what was done before it."""
+    first = silent.commit("a", (0, 1))
+    await asyncio.sleep(0)
+    silent.now_ms += TIMEOUT_MS
+    assert await first.said() == "COORDINATOR_NOT_AVAILABLE"
+    second = silent.commit("a", (0, 2))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert silent.fake.commits() == [{(FOO, 0): 1}]
+    open_gate(silent)
+    assert await second.said() == "0 NONE"
+    assert silent.fake.offsets[G][FOO, 0][0] == 2
+    assert silent.fake.most_running == 1
+
+
+async def test_a_closed_group_has_nothing_on_its_way(silent: OffsetsRig) -> None:
+    asked = silent.commit("a", (0, 1))
+    await asyncio.sleep(0)
+    silent.now_ms += TIMEOUT_MS
+    assert await asked.said() == "COORDINATOR_NOT_AVAILABLE"
+    closing = asyncio.ensure_future(silent.offsets.close(G))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not closing.done()
+    open_gate(silent)
+    await closing
+    assert silent.fake.offsets[G][FOO, 0][0] == 1
+
+
+async def test_what_is_on_its_way_is_counted_until_it_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a cluster that answers nothing would hold any amount of it."""
+    monkeypatch.setattr(cluster_offsets, "WATCH_S", 0)
+    rig = OffsetsRig(limits=OffsetLimits(group_bytes=300))
+    await rig.start()
+    rig.fake.gate = asyncio.Event()
+    first = rig.commit("a", (0, 1), (1, 1), (2, 1))
+    await asyncio.sleep(0)
+    rig.now_ms += TIMEOUT_MS
+    assert await first.said() == "COORDINATOR_NOT_AVAILABLE"
+    assert await rig.commit("a", (0, 2)).said() == "COORDINATOR_LOAD_IN_PROGRESS"
+    open_gate(rig)
+    closing = asyncio.ensure_future(rig.offsets.close(G))
+    await closing
+    rig.offsets.reopen(G)
+    assert await rig.commit("a", (0, 3)).said() == "0 NONE"
+    await rig.stop()
+
+
+async def test_a_fetch_is_answered_in_time_too(
+    silent: OffsetsRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_offsets, "FETCH_MS", 1)
+    asked, fetched = silent.commit("a", (0, 1)), silent.fetch(0)
+    await asyncio.sleep(0)
+    assert not fetched.is_answered
+    silent.now_ms += TIMEOUT_MS
+    assert await asked.said() == "COORDINATOR_NOT_AVAILABLE"
+    assert await fetched.said() == "COORDINATOR_LOAD_IN_PROGRESS"
+    open_gate(silent)
+
+
+def open_gate(rig: OffsetsRig) -> None:
+    """From now on the cluster answers."""
+    assert rig.fake.gate is not None
     rig.fake.gate.set()
-    assert await asked[0].said() == "0 NONE"
-    assert await asked[1].said() == "COORDINATOR_NOT_AVAILABLE"
-    assert rig.fake.commits() == [{(FOO, 0): 1}]
 
 
 @pytest.mark.parametrize(

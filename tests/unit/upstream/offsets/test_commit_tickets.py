@@ -28,6 +28,7 @@ from tests.support.upstream.offsets_rig import (
 )
 from tests.support.virtual.server import CALLER, make_topic_id
 from tests.support.waiting import until
+from upstream.offsets import cluster_offsets
 from upstream.offsets.cluster_offsets import OffsetLimits
 from upstream.offsets.commit_queue import ANSWERS_SLICE
 
@@ -163,16 +164,17 @@ async def test_a_stop_in_between_answers_all(rig: OffsetsRig, ticket: CommitTick
     assert codes[-1] is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-async def test_those_that_nobody_awaits_any_more_are_not_sent(
-    rig: OffsetsRig, ticket: CommitTicket
+async def test_those_whose_time_is_over_are_answered_and_not_sent(
+    rig: OffsetsRig, ticket: CommitTicket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cluster_offsets, "WATCH_S", 0)
     rig.fake.gate = asyncio.Event()
     asked = [Released(ticket, 0, 1), Released(ticket, 0, 2)]
     await asyncio.sleep(0)
-    rig.now_ms += 10_001
+    rig.now_ms += cluster_offsets.TIMEOUT_MS
+    assert [await each.code() for each in asked] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
     rig.fake.gate.set()
-    assert await asked[0].code() is ErrorCode.NONE
-    assert await asked[1].code() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    await rig.offsets.close(G)
     assert rig.fake.commits() == [{(FOO, 0): 1}]
 
 
