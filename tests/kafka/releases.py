@@ -10,6 +10,7 @@ default, the initial rebalance delay of 3 s included.
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import subprocess
 import tempfile
@@ -175,6 +176,14 @@ class KafkaCluster:
     def find_controller(self) -> int:
         """The broker that Metadata names; on KRaft that is any broker."""
         return self._ask().controller
+
+    def find_active_controller(self) -> int:
+        """The broker that leads KRaft's quorum."""
+        words = ("--bootstrap-server", self.bootstrap, "describe", "--status")
+        done = self.run_tool("org.apache.kafka.tools.MetadataQuorumCommand", *words)
+        found = re.search(r"^LeaderId:\s+(\d+)", done.stdout, re.MULTILINE)
+        assert found, done
+        return int(found[1])
 
     def find_coordinator(self, group: str) -> int:
         """The broker that coordinates a group, once there is one."""

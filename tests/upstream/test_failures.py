@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.releases import KAFKA_3_9_1, KAFKA_4_3_CLASSIC, RELEASES, Release
+from tests.interop.classic_clients import Member
+from tests.kafka.releases import KAFKA_3_9_1, RELEASES, Release
 from tests.server import MusterServer
 from tests.support.waiting import wait_until
 from tests.support.wire.blocking import Client
 from tests.upstream.cases import slow
 from tests.upstream.clients import CONFLUENT, FRANZ, JAVA, JAVA_3_9
 from tests.upstream.moves import settle
-from tests.upstream.scene import GROUP, Scene
+from tests.upstream.scene import GROUP, Scene, now_ms
 
 LEAVE_GROUP = 13
 SILENCE_S = 15.0
@@ -71,6 +72,28 @@ def test_the_coordinator_of_the_group_goes_and_comes_back(tmp_path: Path, end: s
 
 
 @slow
+def test_the_controller_is_killed_and_comes_back(tmp_path: Path) -> None:
+    """And another broker is the controller meanwhile."""
+    with Scene(tmp_path, KAFKA_3_9_1, brokers=3) as scene:
+        for client in (JAVA_3_9, CONFLUENT, FRANZ):
+            scene.join(client, client)
+        settle(scene)
+        scene.take()
+        settle(scene)
+        broker = scene.cluster.find_active_controller()
+        scene.cluster.kill(broker)
+        settle(scene)
+        assert scene.find_place() == "muster"
+        assert scene.cluster.find_active_controller() != broker
+        scene.cluster.start_broker(broker)
+        settle(scene)
+        assert scene.find_place() == "muster"
+        scene.release()
+        settle(scene)
+        scene.finish()
+
+
+@slow
 def test_a_broker_is_killed_while_the_group_is_taken(tmp_path: Path) -> None:
     """It is taken or it is not, and it works."""
     with Scene(tmp_path, KAFKA_3_9_1, brokers=3) as scene:
@@ -114,9 +137,10 @@ def evict(scene: Scene, member_id: str) -> None:
 
 
 @slow
-def test_a_second_muster_takes_the_group(tmp_path: Path) -> None:
-    """The first is silent, and fenced when it wakes."""
-    with Scene(tmp_path, KAFKA_4_3_CLASSIC) as scene:
+@pytest.mark.parametrize("release", RELEASES, ids=str)
+def test_a_second_muster_takes_the_group(tmp_path: Path, release: Release) -> None:
+    """The first is silent, and fenced when it wakes: no commit of its members lands."""
+    with Scene(tmp_path, release) as scene:
         first = scene.server
         assert first is not None
         former = [scene.join(client, f"{client}-of-the-first") for client in (JAVA, CONFLUENT)]
@@ -126,15 +150,35 @@ def test_a_second_muster_takes_the_group(tmp_path: Path) -> None:
         with scene.make_server("second") as second:
             scene.server = second
             os.kill(first.pid, signal.SIGSTOP)
-            for member in former:
-                scene.kill(member)
+            scene.kill(former[0])
             wait_until(lambda: scene.find_place() == "muster", "the second has taken the group")
-            for client in (JAVA, CONFLUENT):
-                scene.join(client, client)
-            settle(scene)
+            members = [scene.join(client, client) for client in (JAVA, CONFLUENT)]
+            settle(scene, members)
+            woken_ms = now_ms()
             os.kill(first.pid, signal.SIGCONT)
+            check_refused(scene, former[1], woken_ms)
+            scene.kill(former[1])
             check_gone(scene, first)
-            scene.finish()
+            settle(scene, members)
+            scene.finish(had_zombies=True)
+
+
+def check_refused(scene: Scene, zombie: Member, woken_ms: int) -> None:
+    """It reads on and commits; in the cluster nothing is taken back by that."""
+    before: dict[str, int] = {}
+
+    def is_refused() -> bool:
+        nonlocal before
+        now = scene.fetch_committed(bootstrap=scene.cluster.bootstrap)
+        back = {name: (before[name], now[name]) for name in before if now[name] < before[name]}
+        assert not back, back
+        before = now
+        return any(
+            event["event"] == "commit-failed" and event["at_ms"] >= woken_ms
+            for event in zombie.events
+        )
+
+    wait_until(is_refused, f"a commit of {zombie.name} is refused", 60)
 
 
 def check_gone(scene: Scene, first: MusterServer) -> None:

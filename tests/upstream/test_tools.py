@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
+from typing import Final
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.kafka.processes import HOST, ServerProcess, find_ports
 from tests.kafka.releases import KAFKA_2_8_2, KAFKA_3_9_1, KAFKA_4_3_CLASSIC
 from tests.upstream.cases import ALL
 from tests.upstream.clients import CONFLUENT, JAVA_3_9
@@ -16,8 +20,12 @@ from tests.upstream.moves import settle
 from tests.upstream.scene import GROUP, TOPIC, WITHIN_S, Scene
 
 OTHER = "other"
+EXPORTER: Final = os.environ.get("KAFKA_EXPORTER", "")
+"""A program of github.com/danielqsj/kafka_exporter, which is built elsewhere."""
 RELEASES = [KAFKA_4_3_CLASSIC, KAFKA_3_9_1, KAFKA_2_8_2] if ALL else [KAFKA_3_9_1]
 _ROW = re.compile(rf"^{GROUP}\s+{TOPIC}\s+(\d+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(\S+)", re.MULTILINE)
+
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -128,3 +136,44 @@ def test_topics_are_the_clusters(scene: Scene) -> None:
         release.topics, "--bootstrap-server", scene.cluster.bootstrap, "--list"
     )
     assert {TOPIC, "payments"} <= set(there.stdout.split()), there
+
+
+@pytest.mark.skipif(not EXPORTER, reason="KAFKA_EXPORTER is to be a program of kafka_exporter")
+@pytest.mark.parametrize("where", ["cluster", "muster"])
+def test_kafka_exporter_shows_offsets_and_lag_of_each_group_once(scene: Scene, where: str) -> None:
+    bootstrap = scene.cluster.bootstrap if where == "cluster" else scene.bootstrap
+    (port,) = find_ports(1)
+    words = [f"--kafka.server={each}" for each in bootstrap.split(",")]
+    command = [EXPORTER, *words, f"--web.listen-address={HOST}:{port}"]
+    exporter = ServerProcess(f"exporter-of-{where}", command, scene.folder)
+    exporter.start()
+    try:
+        page = ask_exporter(exporter, port)
+    finally:
+        exporter.kill()
+    for name, wanted in (("current_offset", scene.traffic.produced), ("lag", None)):
+        rows = re.findall(rf"^kafka_consumergroup_{name}{{(.*)}} (\S+)$", page, re.MULTILINE)
+        found = {
+            (labels["consumergroup"], f"{labels['topic']}-{labels['partition']}"): float(value)
+            for labels, value in ((dict(_LABEL.findall(text)), value) for text, value in rows)
+        }
+        assert len(found) == len(rows) == 2 * scene.partitions, page
+        ours = {partition: count for (group, partition), count in found.items() if group == GROUP}
+        assert ours == (wanted or dict.fromkeys(scene.names, 0)), page
+
+
+def ask_exporter(exporter: ServerProcess, port: int) -> str:
+    """What it shows, once it has connected."""
+    page = ""
+
+    def ask() -> bool:
+        nonlocal page
+        try:
+            with urlopen(f"http://{HOST}:{port}/metrics", timeout=WITHIN_S) as answer:
+                page = answer.read().decode()
+        except OSError:
+            return False
+        return True
+
+    exporter.wait_until_ready(ask, WITHIN_S)
+    return page
