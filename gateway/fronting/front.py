@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from gateway.fronting.remembered import RememberedAnswers
 from gateway.sasl.logins import Login
 from model.places import Place
 
@@ -64,6 +65,10 @@ class Front(Protocol):
     @property
     def offers_consumer_protocol(self) -> bool:
         """Whether members of the consumer protocol can be served on this cluster's topics."""
+
+    @property
+    def remembered(self) -> RememberedAnswers:
+        """What the cluster answered to clients."""
 
     def address_of(self, node_id: int) -> tuple[str, int] | None:
         """Where clients reach the relay of a broker."""

@@ -50,6 +50,11 @@ class Passing:
         if self._timer is None:
             self._timer = self._clock.call_later(timeout_s, self._check_time)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the cluster has not answered what was asked before."""
+        return bool(self._awaited)
+
     def refuse_client(self) -> None:
         """Close the client's connection, as a broker's that has gone: no answer will come."""
         self._client.refuse("cluster-unreachable", self._why)

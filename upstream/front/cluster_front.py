@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from gateway.apis.api_registry import APIS
 from gateway.fronting.front import LinkUnavailable, PassedClient, PassedLink
+from gateway.fronting.remembered import RememberedAnswers
 from model.ids import GroupId
 from model.places import Place
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
@@ -57,6 +58,7 @@ class ClusterFront:
         self._address_of = address_of
         self._passes_anonymous = passes_anonymous
         self._statistics = statistics or UpstreamStatistics()
+        self._remembered = RememberedAnswers()
 
     @property
     def node_id(self) -> int:
@@ -69,6 +71,10 @@ class ClusterFront:
     @property
     def offers_consumer_protocol(self) -> bool:
         return self._cluster.offers_consumer_protocol
+
+    @property
+    def remembered(self) -> RememberedAnswers:
+        return self._remembered
 
     def address_of(self, node_id: int) -> tuple[str, int] | None:
         return self._address_of(node_id)

@@ -56,7 +56,8 @@ log = structlog.get_logger()
 TIMEOUT_MS: Final = 5_000
 """A commit that the cluster has not answered is refused then, as in Kafka one that is not written
 (``offsets.commit.timeout.ms``), and so is a fetch: heartbeats wait behind them on many clients'
-connections. The request goes on, for as long as one may take."""
+connections. The code is one with which clients stay: this is their coordinator. The request goes
+on, for as long as one may take."""
 WATCH_S: Final = 0.5
 """How often it is looked for commits whose time is over."""
 FETCH_MS: Final = 1_000

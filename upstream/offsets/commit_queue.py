@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from coordinator.runtime.api import Answer, Release, Reply
 from model.commands.offsets import OffsetCommit
-from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError
+from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError
 from model.responses.offsets import OffsetCommitResponse
 from upstream.offsets.checked_commits import accept_rows, compute_answer
 from upstream.offsets.offset_requests import Row, Spot
@@ -221,7 +221,7 @@ class CommitQueue:
         for queued in late:
             if batch is not None and queued.number <= last:
                 self._keep_weight(batch, _weight_of(queued))
-            self._settle(queued, CoordinatorNotAvailable("The cluster does not answer in time."))
+            self._settle(queued, CoordinatorLoadInProgress("The cluster does not answer in time."))
 
     def _keep_weight(self, batch: Batch, weight: int) -> None:
         """What is on its way takes memory until it is over."""
@@ -279,11 +279,11 @@ class CommitQueue:
         for queued, spots in batch.commits:
             # Without a result nobody knows whether it was done.
             if isinstance(queued, RepeatedCommit):
-                code = codes.get(queued.row[:2], ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                code = codes.get(queued.row[:2], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
                 self._settle(queued, code)
                 continue
             for spot in spots:
-                queued.codes[spot] = codes.get(spot, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                queued.codes[spot] = codes.get(spot, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             if not queued.left:
                 self._settle(queued, None)
 

@@ -9,7 +9,7 @@ from typing import Final
 from coordinator.runtime.api import Coordinator
 from gateway.codec.client_frames import ClientRequest
 from model.commands.transactions import TxnOffsetCommit
-from model.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, ErrorCode
+from model.errors import CoordinatorLoadInProgress, ErrorCode
 from model.ids import GroupId
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.hooks import SentinelIdentity, Takeovers
@@ -29,8 +29,8 @@ REBALANCE_RETRY_S: Final = 0.02
 class CommitRequests:
     """Asks the group's coordinator in the cluster. ``now_ms`` is a monotonic clock.
 
-    Raises ``CoordinatorNotAvailable`` where it is not known what has been done, and a retriable
-    error where the sentinel is not in its seat.
+    Raises ``CoordinatorLoadInProgress`` where it is not known what has been done, or the sentinel
+    is not in its seat: members are to come again, and not to look for another coordinator.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class CommitRequests:
             except ClusterUnreachable as error:
                 if may_take_back:
                     self._takeovers.note_lost_answer(group_id, identity)
-                raise CoordinatorNotAvailable(f"No answer from the cluster: {error}") from None
+                raise CoordinatorLoadInProgress(f"No answer from the cluster: {error}") from None
             codes = read_codes(response)
             said = set(codes.values())
             if said & MOVING:
-                raise CoordinatorNotAvailable("The cluster's coordinator of the group moves.")
+                raise CoordinatorLoadInProgress("The cluster's coordinator of the group moves.")
             if not self._is_to_repeat(group_id, identity, said):
                 return codes
             await asyncio.sleep(REBALANCE_RETRY_S)

@@ -82,14 +82,14 @@ def pass_on(context: RequestContext, request: Any) -> None:
     if not is_answered(context):
         context.client.close()
         return
-    ask(context, make_raw_frame(context), partial(_reply, context))
+    ask(context, make_raw_frame(context), partial(reply_passed, context))
 
 
 def pass_decoded(context: RequestContext, request: Any) -> None:
     """As ``pass_on``, for a request that was decoded."""
     context.run_slices(
         encode_frame(context, request),
-        lambda frame: ask(context, frame, partial(_reply, context)),
+        lambda frame: ask(context, frame, partial(reply_passed, context)),
     )
 
 
@@ -131,7 +131,8 @@ def find_passing(context: RequestContext) -> Passing:
     return client.passing
 
 
-def _reply(context: RequestContext, body: bytes | None) -> None:
+def reply_passed(context: RequestContext, body: bytes | None) -> None:
+    """Reply with the cluster's answer; without one, close as a broker does that has gone."""
     if body is None:
         find_passing(context).refuse_client()
         return

@@ -11,6 +11,7 @@ from kio.serial import entity_reader
 
 from gateway.codec.kio_schema import request_type, response_type
 from gateway.fronting.front import LinkUnavailable, PassedClient, PassedLink
+from gateway.fronting.remembered import RememberedAnswers
 from gateway.rewriting.versions import readable_versions
 from model.places import Place
 from tests.support.wire.codec import decode, encode
@@ -94,6 +95,7 @@ class ScriptedFront:
         self.takes: list[str] = []
         self.passed_on: list[int] = []
         self.is_reachable = True
+        self.remembered = RememberedAnswers()
         self.relays = {1: ("relay-1", 9001)}
 
     def address_of(self, node_id: int) -> tuple[str, int] | None:

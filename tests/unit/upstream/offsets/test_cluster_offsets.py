@@ -187,7 +187,7 @@ async def test_a_seat_that_was_taken_again_meanwhile_is_used(rig: OffsetsRig) ->
 async def test_after_a_lost_answer_nothing_goes_in_the_same_name(rig: OffsetsRig) -> None:
     rig.fake.fates.append(Fate.LOST_LATE)
     asked = [rig.commit("a", (0, 1)), rig.commit("a", (0, 2))]
-    assert await asked[0].said() == "COORDINATOR_NOT_AVAILABLE"
+    assert await asked[0].said() == "COORDINATOR_LOAD_IN_PROGRESS"
     assert await asked[1].said() == "0 NONE"
     rig.fake.do_late()
     assert rig.fake.offsets[G][FOO, 0][0] == 2
@@ -222,7 +222,7 @@ async def test_a_commit_is_answered_in_time_whatever_the_cluster_does(silent: Of
         await asyncio.sleep(0)
     assert not any(each.is_answered for each in asked)
     silent.now_ms += 1
-    assert [await each.said() for each in asked] == ["COORDINATOR_NOT_AVAILABLE"] * 3
+    assert [await each.said() for each in asked] == ["COORDINATOR_LOAD_IN_PROGRESS"] * 3
     assert not later.is_answered
     open_gate(silent)
     assert await later.said() == "1 NONE"
@@ -236,7 +236,7 @@ async def test_no_commit_overtakes_one_that_was_answered_before_its_time(
     first = silent.commit("a", (0, 1))
     await asyncio.sleep(0)
     silent.now_ms += TIMEOUT_MS
-    assert await first.said() == "COORDINATOR_NOT_AVAILABLE"
+    assert await first.said() == "COORDINATOR_LOAD_IN_PROGRESS"
     second = silent.commit("a", (0, 2))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -251,7 +251,7 @@ async def test_a_closed_group_has_nothing_on_its_way(silent: OffsetsRig) -> None
     asked = silent.commit("a", (0, 1))
     await asyncio.sleep(0)
     silent.now_ms += TIMEOUT_MS
-    assert await asked.said() == "COORDINATOR_NOT_AVAILABLE"
+    assert await asked.said() == "COORDINATOR_LOAD_IN_PROGRESS"
     closing = asyncio.ensure_future(silent.offsets.close(G))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -272,7 +272,7 @@ async def test_what_is_on_its_way_is_counted_until_it_is_over(
     first = rig.commit("a", (0, 1), (1, 1), (2, 1))
     await asyncio.sleep(0)
     rig.now_ms += TIMEOUT_MS
-    assert await first.said() == "COORDINATOR_NOT_AVAILABLE"
+    assert await first.said() == "COORDINATOR_LOAD_IN_PROGRESS"
     assert await rig.commit("a", (0, 2)).said() == "COORDINATOR_LOAD_IN_PROGRESS"
     open_gate(rig)
     closing = asyncio.ensure_future(rig.offsets.close(G))
@@ -290,7 +290,7 @@ async def test_a_fetch_is_answered_in_time_too(
     await asyncio.sleep(0)
     assert not fetched.is_answered
     silent.now_ms += TIMEOUT_MS
-    assert await asked.said() == "COORDINATOR_NOT_AVAILABLE"
+    assert await asked.said() == "COORDINATOR_LOAD_IN_PROGRESS"
     assert await fetched.said() == "COORDINATOR_LOAD_IN_PROGRESS"
     open_gate(silent)
 

@@ -64,7 +64,7 @@ async def test_what_may_be_lost_is_never_a_success(
     rig: OffsetsRig, ticket: CommitTicket, fate: Fate
 ) -> None:
     rig.fake.fates.append(fate)
-    assert await Released(ticket, 0, 1).code() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert await Released(ticket, 0, 1).code() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def test_a_result_of_its_partition_is_its_own(rig: OffsetsRig, ticket: CommitTicket) -> None:
@@ -172,7 +172,7 @@ async def test_those_whose_time_is_over_are_answered_and_not_sent(
     asked = [Released(ticket, 0, 1), Released(ticket, 0, 2)]
     await asyncio.sleep(0)
     rig.now_ms += cluster_offsets.TIMEOUT_MS
-    assert [await each.code() for each in asked] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert [await each.code() for each in asked] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
     rig.fake.gate.set()
     await rig.offsets.close(G)
     assert rig.fake.commits() == [{(FOO, 0): 1}]

@@ -8,7 +8,7 @@ import pytest
 
 from model.commands.offsets import OffsetFetch
 from model.commands.places import GiveGroupUp
-from model.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, ErrorCode, GroupError
+from model.errors import CoordinatorLoadInProgress, ErrorCode, GroupError
 from tests.support.upstream.offset_cluster import Fate
 from tests.support.upstream.offsets_rig import (
     FOO,
@@ -94,7 +94,7 @@ async def test_a_copy_without_an_answer_is_made_again(both: Copies) -> None:
     both.rig.fake.offsets[G] = dict(HELD)
     await both.copies.copy_in(G)
     both.rig.fake.fates += [Fate.ANSWERED, Fate.LOST_LATE]
-    with pytest.raises(CoordinatorNotAvailable):
+    with pytest.raises(CoordinatorLoadInProgress):
         await both.copies.copy_out(G)
     assert await both.copies.copy_out(G) == PARTITIONS
 
