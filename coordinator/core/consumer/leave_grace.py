@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from coordinator.core.consumer.member_metadata import compute_updated_metadata
 from coordinator.core.consumer.static_members import compute_static_leave
-from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member, regex_of
-from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
+from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer_member import JOIN_EPOCH, Member, compute_likeness
 from coordinator.core.state.outcome import ArmLeaveGrace, CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard
 from model.commands.consumer import ConsumerGroupHeartbeat
@@ -66,10 +66,5 @@ def find_reserved(group: ConsumerGroup | None, command: ConsumerGroupHeartbeat) 
     if command.member_epoch != JOIN_EPOCH or command.instance_id is not None:
         return None
     joining = compute_updated_metadata(None, command)
-    wanted = (joining.client_id, joining.subscribed_topic_names, regex_of(joining))
-    for member_id in sorted(group.reserved):
-        metadata = group.entries[member_id].metadata
-        assert metadata is not None, "a reserved member has metadata"
-        if wanted == (metadata.client_id, metadata.subscribed_topic_names, regex_of(metadata)):
-            return group.entries[member_id]
-    return None
+    found = group.reserved.find(compute_likeness(joining))
+    return None if found is None else group.entries[found]

@@ -20,6 +20,7 @@ from coordinator.core.state.consumer_member import (
     INITIAL_EPOCH,
     NO_NUMBERS,
     Member,
+    ReservedMembers,
     SubscribedTopicsCache,
 )
 from coordinator.core.state.partition_numbers import PartitionNumbers
@@ -108,8 +109,7 @@ class ConsumerGroup:
         self._free_slots: list[int] = []
         self.static_members: dict[InstanceId, MemberId] = {}
         """The current member id of each instance id (``group.instance.id``)."""
-        self.reserved: set[MemberId] = set()
-        """The members that have gone and whose partitions await a newcomer."""
+        self.reserved = ReservedMembers()
         self.subscribed_names: dict[TopicName, int] = {}
         """The number of members that subscribe to each topic by name."""
         self.regexes: dict[str, int] = {}
@@ -279,8 +279,8 @@ class ConsumerGroup:
 
     def note_reserved(self, entry: Member) -> None:
         """Keep ``reserved`` after a change of the member's epoch or metadata."""
-        if entry.is_reserved:
-            self.reserved.add(entry.member_id)
+        if entry.is_reserved and entry.metadata is not None:
+            self.reserved.add(entry.member_id, entry.metadata)
         elif self.reserved:
             self.reserved.discard(entry.member_id)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from model.ids import MemberId, TopicName
@@ -74,6 +76,57 @@ class Member:
     def is_reconciled_to(self, target_epoch: int) -> bool:
         """Whether the member has fully reconciled to the target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
+
+
+Likeness: TypeAlias = tuple[str, tuple[TopicName, ...], str]
+"""What a newcomer has in common with the member whose partitions it takes over: the client id, the
+topic names, and the regular expression."""
+
+
+def compute_likeness(metadata: ConsumerGroupMemberMetadataValue) -> Likeness:
+    regex = metadata.subscribed_topic_regex or ""
+    return metadata.client_id, metadata.subscribed_topic_names, regex
+
+
+class ReservedMembers:
+    """The members that have gone and whose partitions await a newcomer.
+
+    They are found by likeness: a newcomer must not be compared with each of very many.
+    """
+
+    __slots__ = ("_ids", "_likeness")
+
+    def __init__(self) -> None:
+        self._likeness: dict[MemberId, Likeness] = {}
+        self._ids: dict[Likeness, list[MemberId]] = {}
+        """Ascending: whom a newcomer takes over does not depend on who has gone first, which a
+        compacted log does not tell."""
+
+    def __len__(self) -> int:
+        return len(self._likeness)
+
+    def __iter__(self) -> Iterator[MemberId]:
+        return iter(self._likeness)
+
+    def add(self, member_id: MemberId, metadata: ConsumerGroupMemberMetadataValue) -> None:
+        """Reserve a member, or note that its metadata has changed."""
+        self.discard(member_id)
+        likeness = self._likeness[member_id] = compute_likeness(metadata)
+        insort(self._ids.setdefault(likeness, []), member_id)
+
+    def discard(self, member_id: MemberId) -> None:
+        """Forget a member, if it is reserved."""
+        likeness = self._likeness.pop(member_id, None)
+        if likeness is not None:
+            ids = self._ids[likeness]
+            del ids[bisect_left(ids, member_id)]
+            if not ids:
+                del self._ids[likeness]
+
+    def find(self, likeness: Likeness) -> MemberId | None:
+        """The first member that a newcomer is like."""
+        ids = self._ids.get(likeness)
+        return None if ids is None else ids[0]
 
 
 class SubscribedTopicsCache:
