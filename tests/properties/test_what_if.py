@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from coordinator.core.replay.group_records import replay
+from coordinator.core.replay.shard_side_records import replay_shard_side
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
+from coordinator.core.target.frozen_target import compute_frozen_target
 from coordinator.core.target.target_assignment import compute_install, find_target_problem
 from coordinator.core.target.target_steps import ContinueMoves
 from coordinator.core.whatif.changed_copy import ChangedCopy
@@ -20,6 +23,7 @@ from coordinator.core.whatif.what_if import compute_answer, find_classic
 from coordinator.dispatch.handle import ShardCommand, handle
 from model.caller import INTERNAL, Caller
 from model.commands.consumer import Deadline, ExpireMember, RefreshAssignor, RefreshTopics
+from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.configs.assignor_configs import (
     PARTITIONS_MAX,
     AssignorConfigs,
@@ -66,6 +70,8 @@ class Real:
         outcome = handle(self.shard, command, NOW)
         for record in outcome.records:
             replay(self.shard, record)
+        for side in outcome.side:
+            replay_shard_side(self.shard, side)
         if outcome.then is not None:
             return self.carry_out(outcome.then)
         assert outcome.response is not None
@@ -146,9 +152,13 @@ class Real:
         if problem is None:
             self.moves_left = 0
             return
+        self.targets += 1
+        if problem.is_frozen:
+            self.carry_out(compute_frozen_target(problem))
+            self.moves_left = 0
+            return
         found = compute_assignment(ASSIGNORS[problem.assignor], problem.problem, problem.rules)
         self.carry_out(compute_install(problem, found.target, found.moves_left))
-        self.targets += 1
         self.moves_left = found.moves_left
 
     def _reconcile(self) -> None:
@@ -268,13 +278,36 @@ def ask(shard: Shard, question: WhatIf) -> WhatIfAnswer:
 def test_whatif_equals_what_then_happens(seed: int) -> None:
     rng = random.Random(seed)
     real = make_group(rng)
-    question = make_question(rng, real)
+    check_told(real, make_question(rng, real), carry_out)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatif_of_a_frozen_group_and_of_its_resume_equals_what_then_happens(seed: int) -> None:
+    rng = random.Random(seed)
+    real = make_group(rng)
+    real.carry_out(FreezeGroup(INTERNAL, G))
+    answer = check_told(real, make_question(rng, real), carry_out)
+    for move in answer.moves:
+        takes_its_place = move.source is not None and move.source not in real.names()
+        assert move.destination is None or takes_its_place
+    check_told(real, WhatIf(G, resumes=True), resume)
+
+
+def resume(real: Real, question: WhatIf) -> None:
+    real.carry_out(ResumeGroup(INTERNAL, question.group_id))
+    real.targets = 0
+    real.settle()
+
+
+def check_told(
+    real: Real, question: WhatIf, change: Callable[[Real, WhatIf], None]
+) -> WhatIfAnswer:
     before, state = real.owners(), describe_shards([real.shard])
 
     answer = ask(real.shard, question)
 
     assert describe_shards([real.shard]) == state, "a question changes nothing"
-    carry_out(real, question)
+    change(real, question)
     after = real.owners()
     moved = {
         place: (before.get(place), after.get(place))
@@ -291,6 +324,7 @@ def test_whatif_equals_what_then_happens(seed: int) -> None:
     assert set(answer.idle) == {name for name in real.names() if not counts[name]}
     assert answer.epochs == real.targets
     assert (answer.rounds > 0) == (answer.epochs > 0)
+    return answer
 
 
 @pytest.mark.parametrize(

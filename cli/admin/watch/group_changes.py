@@ -10,6 +10,7 @@ from cli.admin.group.group_renders import (
     is_classic,
     render_group_state,
     render_member_state,
+    render_since,
     render_subscription,
     render_type,
 )
@@ -71,11 +72,18 @@ def _compare_groups(before: admin_pb2.Group, after: admin_pb2.Group) -> Iterator
         ),
         ("assignor", "assignor", before.assignor_name, after.assignor_name),
         ("protocol", "protocol", before.protocol, after.protocol),
+        ("frozen", "frozen", _render_frozen(before), _render_frozen(after)),
     )
     for name, label, old, new in rows:
         if old != new:
             text = f"{label} {_show(old)} -> {_show(new)}"
             yield Change(f"{name}_changed", text, {"before": old, "after": new})
+
+
+def _render_frozen(group: admin_pb2.Group) -> str:
+    if not group.frozen_since_ms:
+        return "no"
+    return f"since {render_since(group.frozen_since_ms)} by {group.frozen_by}"
 
 
 def _show(value: object) -> str:

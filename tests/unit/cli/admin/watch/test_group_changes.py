@@ -165,3 +165,10 @@ def test_only_waits_that_are_new_are_told() -> None:
     after = group(member("m2", waits=[("m1", [1]), ("m3", [2, 4])]))
     assert texts(before, after) == ["m2 waits for orders-2, orders-4 from m3"]
     assert texts(after, group(member("m2"))) == []
+
+
+def test_a_freeze_and_its_end_are_told() -> None:
+    frozen = group(frozen_since_ms=1_700_000_000_000, frozen_by="User:ann")
+    said = "since 2023-11-14T22:13:20Z by User:ann"
+    assert texts(group(), frozen) == [f"frozen no -> {said}"]
+    assert texts(frozen, group()) == [f"frozen {said} -> no"]
