@@ -51,8 +51,8 @@ def compute_reservation(
 def find_reserved(group: ConsumerGroup | None, command: ConsumerGroupHeartbeat) -> Member | None:
     """The reserved member that this heartbeat takes over; ``None`` if there is none.
 
-    A member takes over its own reservation first. Raises ``UnknownMemberId`` if a reserved member
-    goes on as if it had not gone.
+    A member takes over its own reservation first, also as a static member from now on. Raises
+    ``UnknownMemberId`` if a reserved member goes on as if it had not gone.
     """
     if group is None or not group.reserved:
         return None
@@ -62,7 +62,9 @@ def find_reserved(group: ConsumerGroup | None, command: ConsumerGroupHeartbeat) 
             return None
         if command.member_epoch != JOIN_EPOCH:
             raise compute_unknown_member(command.group_id, command.member_id)
-        return known if command.instance_id is None else None
+        # What another member has as its instance is refused as for any member.
+        is_free = command.instance_id is None or group.static_member(command.instance_id) is None
+        return known if is_free else None
     if command.member_epoch != JOIN_EPOCH or command.instance_id is not None:
         return None
     joining = compute_updated_metadata(None, command)
