@@ -36,7 +36,8 @@ class Cause:
     """What happened, and whose doing it was; "" for what does not apply or is not known.
 
     ``reason`` is what the client said (KIP-800), or the regular expression. ``topic_name`` is the
-    first of the topics concerned.
+    first of the topics concerned. ``heartbeat_age_ms`` is how long nothing had been heard from the
+    member; ``None`` if it has just joined, or was no member.
     """
 
     kind: CauseKind
@@ -46,3 +47,4 @@ class Cause:
     instance_id: InstanceId | None = None
     reason: str = ""
     topic_name: TopicName = TopicName("")
+    heartbeat_age_ms: int | None = None

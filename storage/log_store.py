@@ -6,8 +6,8 @@ offsets committed in open transactions (``pending``). A write stores its batches
 ``latest`` are in memory until a *checkpoint* stores each changed key once, with the log offsets up
 to which ``latest`` is then true. A start replays the log from there. ``storage.log.fold`` defines
 how ``latest`` and ``pending`` follow from the log. ``side`` holds state that has no Kafka record
-type. ``kept`` indexes the records that trimming left below the history start
-(``storage.log.trim``).
+type, ``causes`` the ledger of rebalances (``storage.causes_codec``). ``kept`` indexes the records
+that trimming left below the history start (``storage.log.trim``).
 
 A store has a single writer. Each ``write`` is atomic. All calls come from one thread, except
 ``sync``, which may run in another thread concurrently.
@@ -18,7 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ _BATCH_RANGE = struct.Struct(">q15xi")
 _LEGACY_OFFSET_TYPE = b"\x00\x00"
 _OFFSET_TYPE = b"\x00\x01"
 _LOG_START = LogOffset(0)
+
+Change: TypeAlias = tuple[bytes, bytes | None]
+"""A key and its new value; ``None`` deletes it."""
 
 
 class StoreError(Exception):
@@ -112,30 +115,27 @@ class LogStore(Protocol):
     Every method raises ``StoreError`` for storage errors and ``ValueError`` for invalid arguments.
     """
 
-    @property
-    def partitions(self) -> int:
-        """The number of log partitions, fixed when the store is created."""
-        ...
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster id, generated with the store: 22 characters, in Kafka's format."""
-        ...
+    partitions: int
+    """The number of log partitions, fixed when the store is created."""
+    cluster_id: str
+    """The cluster id, generated with the store: 22 characters, in Kafka's format."""
 
     def next_offset(self, partition: LogPartition) -> LogOffset:
         """The offset of the next record to be written to the partition (its log end offset)."""
         ...
 
     def write(
-        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+        self,
+        appends: Sequence[PartitionAppend],
+        side: Sequence[Change] = (),
+        causes: Sequence[Change] = (),
     ) -> None:
-        """Write appends and side records atomically, but not durably: ``sync`` makes them durable.
+        """Write all of it atomically, but not durably: ``sync`` makes it durable.
 
-        A side value of ``None`` deletes the side record. Several appends may go to one partition,
-        in offset order. Raises ``ValueError`` if a base offset is not the next offset (or is below
-        it, for an append that may leave a gap), ``StoreStalled`` if nothing was written (also when
-        too much is not settled yet: a checkpoint is in progress), and
-        ``StoreFailed`` if it is unknown what was written.
+        Several appends may go to one partition, in offset order. Raises ``ValueError`` if a base
+        offset is not the next offset (or is below it, for an append that may leave a gap),
+        ``StoreStalled`` if nothing was written (also when too much is not settled yet: a checkpoint
+        is in progress), and ``StoreFailed`` if it is unknown what was written.
         """
         ...
 
@@ -237,6 +237,14 @@ class LogStore(Protocol):
 
     def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the side records whose key has the prefix, in key order."""
+        ...
+
+    def causes(self, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the rebalances from a key on, in key order."""
+        ...
+
+    def causes_before(self, end: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over the rebalances before a key while they have the prefix, the last first."""
         ...
 
     def close(self) -> None:

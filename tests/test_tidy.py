@@ -16,7 +16,7 @@ from tests.groups import CHECKOUT
 FUNCTION_LINES = 70
 MODULE_LINES = 600
 LINE_LENGTH = 100
-GENERATED = ("sdk/muster/v1/", "storage/side_pb2")
+GENERATED = ("sdk/muster/v1/", "storage/side_pb2", "storage/causes_pb2")
 
 NOT_THE_SERVER = ("tests/", "bench/", "tools/")
 SERVER_MODULE_LINES = 400

@@ -29,7 +29,7 @@ import crc32c
 from model.ids import LogOffset, LogPartition
 from storage.log_store import FormatTooNew, StoreCorrupt, StoreFailed
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 SECTOR_SIZE = 512
 
 _MAGIC = b"MUSTERWM"

@@ -70,6 +70,17 @@ class Seek:
         """The last key at or before this one."""
         return self._find(lambda iterator: iterator.seek_for_prev(key))
 
+    def find_before(self) -> bytes | None:
+        """The last key before the one that was found last."""
+        return self._find(lambda iterator: iterator.prev())
+
+    def value(self) -> bytes:
+        """The value of the key that was found last."""
+        if self._iterator is None:
+            raise StoreError(f"{self._folder} was closed during a read")
+        found: bytes = self._iterator.value()
+        return found
+
     def _find(self, move: Any) -> bytes | None:
         iterator = self._iterator
         if iterator is None:

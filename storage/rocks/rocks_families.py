@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import weakref
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,9 @@ from storage.log_store import StoreError
 from storage.rocks.rocks_cursors import Scan, Seek, compute_store_error, errors_of
 
 PARTITION: Final = struct.Struct(">H")
-"""The log partition, with which the keys of all families but ``side`` and ``meta`` begin."""
+"""The log partition, with which the keys of families begin that belong to one."""
+
+_WITHOUT_PARTITION = ("side", "causes", "meta")
 
 
 class RocksFamilies:
@@ -55,11 +58,21 @@ class RocksFamilies:
             iterator = self.families[family].iter()
             iterator.seek(start)
         about = family
-        if family not in ("side", "meta"):
+        if family not in _WITHOUT_PARTITION:
             about = f"{family} of log partition {PARTITION.unpack_from(prefix)[0]}"
         scan = Scan(self.folder, iterator, prefix, about)
         self._cursors.add(scan)
         return scan
+
+    def scan_back(self, family: str, end: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The keys and values before ``end`` while they have the prefix, the last key first."""
+        seek = self.seek(family)
+        key = seek.find_at_or_before(end)
+        if key == end:
+            key = seek.find_before()
+        while key is not None and key.startswith(prefix):
+            yield key, seek.value()
+            key = seek.find_before()
 
     def seek(self, family: str) -> Seek:
         """A cursor that finds keys near others, in the family as it is now."""

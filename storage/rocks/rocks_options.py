@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 from rocksdict import (
     BlockBasedOptions,
     Cache,
     DBCompressionType,
     DBRecoveryMode,
+    IngestExternalFileOptions,
     Options,
     SstFileWriter,
 )
 
-FAMILIES: Final = ("log", "latest", "pending", "kept", "side", "meta")
+FAMILIES: Final = ("log", "latest", "pending", "kept", "side", "causes", "meta")
 RAW_MODE: Final = '{"raw_mode":true,"prefix_extractors":{}}'
 """Content of rocksdict's own config file for a database whose keys and values are bytes."""
 
@@ -106,6 +107,13 @@ def make_sst_writer(name: str) -> SstFileWriter:
     options = compute_family_options(name)
     options.set_compression_type(DBCompressionType.lz4())
     return SstFileWriter(options=options)
+
+
+def ingest_files(family: Any, paths: list[str], is_moved: bool) -> None:
+    """Add SST files to a family by moving or copying them."""
+    options = IngestExternalFileOptions()
+    options.set_move_files(is_moved)
+    family.ingest_external_file(paths, options)
 
 
 def _set_family_options(name: str, options: Options) -> Options:

@@ -40,8 +40,9 @@ from storage.rocks.rocks_opening import open_rocksdb_for_reading
 _PARTITION = struct.Struct(">H")
 _LOG_KEY = struct.Struct(">HQ")
 _LOG_START = LogOffset(0)
-_FAMILIES = ("log", "latest", "side", "meta", "pending", "kept")
+_FAMILIES = ("log", "latest", "side", "meta", "pending", "kept", "causes")
 _FAMILIES_OF_FORMAT_1 = _FAMILIES[:4]
+_FAMILIES_OF_FORMAT_2 = _FAMILIES[:6]
 _ATTEMPTS = 5
 """A running server may delete a file between its listing and its opening."""
 
@@ -83,9 +84,19 @@ def _open(
         for entry in path.iterdir():
             if entry.name not in _WRITTEN_ON_OPENING:
                 (links / entry.name).symlink_to(_hold(entry.absolute(), undo))
-        families = _FAMILIES if header.format_version > 1 else _FAMILIES_OF_FORMAT_1
+        families = _families_of(header.format_version)
         db = open_rocksdb_for_reading(links, families)
         return RocksLogReader(folder, db, header, durable, families, undo.pop_all())
+
+
+def _families_of(format_version: int) -> Sequence[str]:
+    match format_version:
+        case 1:
+            return _FAMILIES_OF_FORMAT_1
+        case 2 | 3:
+            return _FAMILIES_OF_FORMAT_2
+        case _:
+            return _FAMILIES
 
 
 def _hold(file: Path, undo: ExitStack) -> Path:
@@ -240,6 +251,10 @@ class RocksLogReader:
     def side(self) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over all side records, in key order."""
         return self._scan("side", b"", b"")
+
+    def causes(self) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over all rebalances, in key order."""
+        return self._scan("causes", b"", b"") if "causes" in self._families else iter(())
 
     def close(self) -> None:
         """Close the files. Idempotent."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from storage.log_store import PartitionRewrite, pack_pending_key, read_batch_range
+from storage.log_store import Change, PartitionRewrite, pack_pending_key, read_batch_range
 
 _OFFSET = struct.Struct(">Q")
 
@@ -26,6 +26,15 @@ def put_rewrite(
             batch.delete(prefix + key, kept)
         else:
             batch.put(prefix + key, value, kept)
+
+
+def put_changes(batch: Any, family: Any, changes: Sequence[Change]) -> None:
+    """Add changes of keys of a family to a RocksDB ``WriteBatch``."""
+    for key, value in changes:
+        if value is None:
+            batch.delete(key, family)
+        else:
+            batch.put(key, value, family)
 
 
 def put_pending(

@@ -6,8 +6,9 @@ A data folder holds ``rocksdb/``, the ``watermark`` and a ``lock``. The column f
 mode, are ``log`` (partition, base offset -> batch), ``latest`` (partition, record key -> entry),
 ``pending`` (partition, producer id, record key -> entry), ``kept`` (partition, key of
 ``storage.log.trim`` -> value), ``side`` (key -> value) and ``meta`` (format, cluster id,
-partitions, and how far ``latest`` is true: see ``rocks_latest``). Format 1 had neither ``pending``
-nor ``kept``, format 2 wrote ``latest`` with each batch; opening such a store upgrades it.
+partitions, and how far ``latest`` is true: see ``rocks_latest``), and ``causes`` (key of
+``storage.causes_codec`` -> rebalance). Format 1 had neither ``pending`` nor ``kept``, format 2
+wrote ``latest`` with each batch, format 3 had no ``causes``; opening such a store upgrades it.
 
 rocksdict holds the GIL during every call except ``flush_wal``. Writes are therefore unsynced, and
 ``sync`` flushes the WAL in a worker thread.
@@ -23,13 +24,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from rocksdict import (
-    Checkpoint,
-    IngestExternalFileOptions,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
+from rocksdict import Checkpoint, Rdict, WriteBatch, WriteOptions
 
 from model.ids import GroupId, LogOffset, LogPartition
 from storage.folder.store_folder import (
@@ -38,6 +33,7 @@ from storage.folder.store_folder import (
 )
 from storage.folder.watermark import Watermark
 from storage.log_store import (
+    Change,
     LatestEntry,
     PartitionAppend,
     PartitionRewrite,
@@ -62,8 +58,8 @@ from storage.rocks.rocks_latest import (
     read_format,
 )
 from storage.rocks.rocks_load import LoadTarget, RocksLoad
-from storage.rocks.rocks_options import FAMILIES, make_sst_writer
-from storage.rocks.rocks_rewrite import put_pending, put_rewrite
+from storage.rocks.rocks_options import FAMILIES, ingest_files, make_sst_writer
+from storage.rocks.rocks_rewrite import put_changes, put_pending, put_rewrite
 from storage.rocks.rocks_snapshot import RocksSnapshot
 
 UNSETTLED_KEYS_MAX: Final = 40_000
@@ -126,7 +122,10 @@ class RocksLogStore:
         return LogOffset(self._ends[partition])
 
     def write(
-        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+        self,
+        appends: Sequence[PartitionAppend],
+        side: Sequence[Change] = (),
+        causes: Sequence[Change] = (),
     ) -> None:
         """See ``LogStore``."""
         self._families.check_open()
@@ -145,12 +144,9 @@ class RocksLogStore:
             if append.pending:
                 family = self._handles["pending"]
                 put_pending(batch, self._prefixes[partition], family, append.pending)
-        side_family = self._handles["side"]
-        for key, value in side:
-            if value is None:
-                batch.delete(key, side_family)
-            else:
-                batch.put(key, value, side_family)
+        put_changes(batch, self._handles["side"], side)
+        if causes:
+            put_changes(batch, self._handles["causes"], causes)
         self._write(batch)
         for partition, end in ends.items():
             self._ends[partition] = end
@@ -268,9 +264,7 @@ class RocksLogStore:
         return RocksLoad(self._folder, target)
 
     def _ingest(self, family: str, paths: list[str], is_moved: bool) -> None:
-        options = IngestExternalFileOptions()
-        options.set_move_files(is_moved)
-        self._families.families[family].ingest_external_file(paths, options)
+        ingest_files(self._families.families[family], paths, is_moved)
 
     def end_load(self, load: RocksLoad) -> None:
         """Make the loaded data durable and advance the watermark to its end."""
@@ -329,6 +323,14 @@ class RocksLogStore:
     def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """See ``LogStore``."""
         return self._families.scan("side", prefix, prefix)
+
+    def causes(self, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        return self._families.scan("causes", start, b"")
+
+    def causes_before(self, end: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        return self._families.scan_back("causes", end, prefix)
 
     def close(self) -> None:
         """See ``LogStore``."""

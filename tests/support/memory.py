@@ -10,13 +10,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Self
 
 from model.ids import GroupId, LogOffset, LogPartition
 from storage.log.latest_overlay import LatestOverlay, merge_latest
 from storage.log.latest_replay import replay_latest
 from storage.log_store import (
+    Change,
     LatestEntry,
     PartitionAppend,
     PartitionRewrite,
@@ -31,56 +32,16 @@ from storage.log_store import (
     unpack_latest,
     unpack_pending,
 )
+from tests.support.sorted_map import SortedMap
 
 _LOG_START = LogOffset(0)
-
-
-class _SortedMap:
-    """A map read in key order; a scan sees the map as of its start."""
-
-    __slots__ = ("_keys", "_values")
-
-    def __init__(self) -> None:
-        self._values: dict[bytes, bytes] = {}
-        self._keys: list[bytes] | None = []
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        if value is None:
-            if self._values.pop(key, None) is not None:
-                self._keys = None
-            return
-        if key not in self._values:
-            self._keys = None
-        self._values[key] = value
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._values.get(key)
-
-    def scan(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        keys = self.keys()
-        found = []
-        for index in range(bisect_left(keys, prefix), len(keys)):
-            key = keys[index]
-            if not key.startswith(prefix):
-                break
-            found.append((key, self._values[key]))
-        return found
-
-    def keys(self) -> list[bytes]:
-        if self._keys is None:
-            self._keys = sorted(self._values)
-        return self._keys
-
-    def copy(self) -> _SortedMap:
-        copied = _SortedMap()
-        copied._values, copied._keys = self._values.copy(), None
-        return copied
 
 
 @dataclass(slots=True)
 class _Write:
     appends: tuple[PartitionAppend, ...]
-    side: tuple[tuple[bytes, bytes | None], ...]
+    side: tuple[Change, ...]
+    causes: tuple[Change, ...] = ()
     rewrite: PartitionRewrite | None = None
     settled: tuple[tuple[LogPartition, bytes, bytes], ...] = ()
     """Entries of ``latest`` that a checkpoint writes."""
@@ -93,20 +54,21 @@ class _Content:
     """The content of the disk, or of memory; ``sequence`` counts writes."""
 
     log: list[list[PartitionAppend]]
-    latest: list[_SortedMap]
-    pending: list[_SortedMap]
-    kept: list[_SortedMap]
+    latest: list[SortedMap]
+    pending: list[SortedMap]
+    kept: list[SortedMap]
     positions: list[int]
-    side: _SortedMap = field(default_factory=_SortedMap)
+    side: SortedMap = field(default_factory=SortedMap)
+    causes: SortedMap = field(default_factory=SortedMap)
     sequence: int = 0
 
     @classmethod
     def empty(cls, partitions: int) -> Self:
         return cls(
             [[] for _ in range(partitions)],
-            [_SortedMap() for _ in range(partitions)],
-            [_SortedMap() for _ in range(partitions)],
-            [_SortedMap() for _ in range(partitions)],
+            [SortedMap() for _ in range(partitions)],
+            [SortedMap() for _ in range(partitions)],
+            [SortedMap() for _ in range(partitions)],
             [0] * partitions,
         )
 
@@ -121,6 +83,8 @@ class _Content:
                 pending.put(pack_pending_key(producer_id, key), packed)
         for key, value in write.side:
             self.side.put(key, value)
+        for key, value in write.causes:
+            self.causes.put(key, value)
         for partition, key, packed in write.settled:
             self.latest[partition].put(key, packed)
         if write.positions:
@@ -157,6 +121,7 @@ class _Content:
             [kept.copy() for kept in self.kept],
             self.positions.copy(),
             self.side.copy(),
+            self.causes.copy(),
             self.sequence,
         )
 
@@ -185,7 +150,10 @@ class MemoryLogStore:
         return LogOffset(self._volatile.end(partition))
 
     def write(
-        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+        self,
+        appends: Sequence[PartitionAppend],
+        side: Sequence[Change] = (),
+        causes: Sequence[Change] = (),
     ) -> None:
         """See ``LogStore``. Lost by a crash until ``sync``."""
         self._check_open()
@@ -193,7 +161,7 @@ class MemoryLogStore:
         for append in appends:
             check_append(append, ends.get(append.partition) or self.next_offset(append.partition))
             ends[append.partition] = append.base_offset + append.records
-        self._write(_Write(tuple(appends), tuple(side)))
+        self._write(_Write(tuple(appends), tuple(side), tuple(causes)))
         for append in appends:
             if append.pending:
                 self._overlay.forget(append.partition, append.latest)
@@ -241,7 +209,7 @@ class MemoryLogStore:
         partition = rewrite.partition
         settled = min(self._marked[partition], self._volatile.positions[partition])
         check_rewrite(rewrite, settled, self._volatile.end(partition))
-        self._write(_Write((), (), rewrite))
+        self._write(_Write((), (), rewrite=rewrite))
 
     @property
     def unsettled_keys(self) -> int:
@@ -340,6 +308,17 @@ class MemoryLogStore:
         """See ``LogStore``."""
         self._check_open()
         return iter(self._volatile.side.scan(prefix))
+
+    def causes(self, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        self._check_open()
+        return iter([pair for pair in self._volatile.causes.scan(b"") if pair[0] >= start])
+
+    def causes_before(self, end: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """See ``LogStore``."""
+        self._check_open()
+        found = [pair for pair in self._volatile.causes.scan(b"") if pair[0] < end]
+        return takewhile(lambda pair: pair[0].startswith(prefix), reversed(found))
 
     def close(self) -> None:
         """See ``LogStore``."""

@@ -49,6 +49,10 @@ SIDE = st.lists(
     st.tuples(st.sampled_from([b"\x01a", b"\x01b", b"\x02"]), st.none() | st.binary(max_size=9)),
     max_size=2,
 )
+CAUSES = st.lists(
+    st.tuples(st.sampled_from([b"a1", b"a2", b"b1"]), st.none() | st.binary(max_size=9)),
+    max_size=2,
+)
 PARTITION = st.integers(0, PARTITIONS - 1)
 
 
@@ -67,19 +71,20 @@ class Stores(RuleBasedStateMachine):
             self.rocks.close()
             shutil.rmtree(self.folder)
 
-    @rule(batches=st.lists(st.tuples(PARTITION, PAIRS), max_size=3), side=SIDE)
+    @rule(batches=st.lists(st.tuples(PARTITION, PAIRS), max_size=3), side=SIDE, causes=CAUSES)
     def write(
         self,
         batches: list[tuple[int, list[tuple[bytes, bytes | None]]]],
         side: list[tuple[bytes, bytes | None]],
+        causes: list[tuple[bytes, bytes | None]],
     ) -> None:
         ends = [self.memory.next_offset(LogPartition(p)) for p in range(PARTITIONS)]
         appends: list[PartitionAppend] = []
         for partition, pairs in batches:
             appends.append(make_append(partition, ends[partition], pairs))
             ends[partition] = LogOffset(ends[partition] + len(pairs))
-        self.rocks.write(appends, side)
-        self.memory.write(appends, side)
+        self.rocks.write(appends, side, causes)
+        self.memory.write(appends, side, causes)
 
     @rule()
     def mark(self) -> None:
@@ -178,6 +183,10 @@ class Stores(RuleBasedStateMachine):
             assert groups == list(self.memory.offset_group_ids(partition))
         assert self.rocks.unsettled_keys == self.memory.unsettled_keys
         assert list(self.rocks.side()) == list(self.memory.side())
+        for key in (b"a2", b"b", b"c"):
+            assert list(self.rocks.causes(key)) == list(self.memory.causes(key))
+            before = list(self.memory.causes_before(key, b"a"))
+            assert list(self.rocks.causes_before(key, b"a")) == before
 
 
 Stores.TestCase.settings = settings(

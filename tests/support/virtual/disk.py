@@ -9,7 +9,13 @@ from model.ids import GroupId, LogOffset, LogPartition
 from model.log.records import Record
 from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionRecord
-from storage.log_store import LatestEntry, PartitionAppend, PartitionRewrite, StoreStalled
+from storage.log_store import (
+    Change,
+    LatestEntry,
+    PartitionAppend,
+    PartitionRewrite,
+    StoreStalled,
+)
 from storage.side_codec import decode_side
 from tests.support.log_entries import LogEntry, decode_append
 from tests.support.memory import MemoryLogStore
@@ -59,11 +65,14 @@ class SimDisk:
         self._sync_covers: int | None = None
 
     def write(
-        self, appends: Sequence[PartitionAppend], side: Sequence[tuple[bytes, bytes | None]] = ()
+        self,
+        appends: Sequence[PartitionAppend],
+        side: Sequence[Change] = (),
+        causes: Sequence[Change] = (),
     ) -> None:
         if self.is_stalled():
             raise StoreStalled("the simulated store stalls")
-        self.store.write(appends, side)
+        self.store.write(appends, side, causes)
         entries = tuple(entry for append in appends for entry in decode_append(append))
         write = Write(
             tuple(entry for _, entry in entries if isinstance(entry, Record)),
@@ -188,6 +197,12 @@ class SimDisk:
 
     def side(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         return self.store.side(prefix)
+
+    def causes(self, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        return self.store.causes(start)
+
+    def causes_before(self, end: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self.store.causes_before(end, prefix)
 
     def close(self) -> None:
         self.store.close()

@@ -166,7 +166,7 @@ def test_headers_that_are_not_ours(tmp_path: Path) -> None:
     for damaged, kind, why in (
         (b"", StoreCorrupt, "not a watermark file"),
         (b"x" + content[1:], StoreCorrupt, "not a watermark file"),
-        (content[:11] + b"\x04" + content[12:], FormatTooNew, "has format 4"),
+        (content[:11] + b"\x05" + content[12:], FormatTooNew, "has format 5"),
         (content[:12] + b"\x01" + content[13:], StoreCorrupt, "wrong checksum"),
     ):
         (tmp_path / "w").write_bytes(damaged)

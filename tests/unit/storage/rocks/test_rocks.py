@@ -26,9 +26,10 @@ from storage.log_store import (
     WatermarkViolation,
     pack_latest,
 )
-from storage.rocks import rocks_opening, rocks_options, rocks_store
+from storage.rocks import rocks_latest, rocks_opening, rocks_options, rocks_store
 from storage.rocks.rocks_cursors import compute_store_error
 from storage.rocks.rocks_opening import open_store
+from storage.rocks.rocks_reader import open_store_reader
 from storage.rocks.rocks_store import RocksLogStore
 from tests.support.storage.appends import append, compact, mark_all, offset_key, offset_value
 from tests.support.waiting import wait_until
@@ -395,8 +396,8 @@ def test_a_second_store_in_this_process_is_refused(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     create_watermark(tmp_path / "watermark", WatermarkHeader(1, "C" * 22)).close()
-    overwrite(tmp_path / "watermark", 8, (4).to_bytes(4, "big"))
-    with pytest.raises(FormatTooNew, match="has format 4, this version reads up to 3"):
+    overwrite(tmp_path / "watermark", 8, (5).to_bytes(4, "big"))
+    with pytest.raises(FormatTooNew, match="has format 5, this version reads up to 4"):
         open_store(tmp_path, partitions=1)
 
 
@@ -405,7 +406,7 @@ def test_a_newer_format_within_the_store_is_refused(
 ) -> None:
     open_store(tmp_path, partitions=1).close()
     monkeypatch.setattr(rocks_opening, "FORMAT_VERSION", 0)
-    with pytest.raises(FormatTooNew, match="has format 3, this version reads up to 0"):
+    with pytest.raises(FormatTooNew, match="has format 4, this version reads up to 0"):
         open_store(tmp_path, partitions=1)
 
 
@@ -437,8 +438,59 @@ def test_a_store_of_format_1_opens_and_becomes_one_of_this(
         store.close()
     with monkeypatch.context() as patch:
         patch.setattr(watermark, "FORMAT_VERSION", 1)
-        with pytest.raises(FormatTooNew, match="has format 3, this version reads up to 1"):
+        with pytest.raises(FormatTooNew, match="has format 4, this version reads up to 1"):
             open_store(folder, partitions=1)
+
+
+def test_a_store_of_format_3_opens_and_then_takes_causes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    families = tuple(name for name in rocks_store.FAMILIES if name != "causes")
+    with monkeypatch.context() as patch:
+        patch.setattr(rocks_store, "FAMILIES", families)
+        patch.setattr(rocks_options, "FAMILIES", families)
+        patch.setattr(watermark, "FORMAT_VERSION", 3)
+        patch.setattr(rocks_latest, "FORMAT_VERSION", 3)
+        create_watermark(folder / "watermark", WatermarkHeader(1, "C" * 22, 3)).close()
+        store = open_store(folder, partitions=1)
+        append(store, {0: [(b"k", b"v")]})
+        mark_all(store)
+        store.close()
+    reader = open_store_reader(folder)
+    assert list(reader.causes()) == []
+    reader.close()
+    for number in range(2):
+        store = open_store(folder, partitions=1)
+        assert [entry.key for entry in store.latest(P0)] == [b"k"]
+        assert len(list(store.causes())) == number
+        store.write([], causes=[(b"%d" % number, b"why")])
+        store.close()
+    reader = open_store_reader(folder)
+    assert [key for key, _ in reader.causes()] == [b"0", b"1"]
+    reader.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(watermark, "FORMAT_VERSION", 3)
+        with pytest.raises(FormatTooNew, match="has format 4, this version reads up to 3"):
+            open_store(folder, partitions=1)
+
+
+def test_causes_are_read_in_either_order(tmp_path: Path) -> None:
+    store = open_store(tmp_path, partitions=1)
+    keys = [b"a1", b"a2", b"a3", b"b1"]
+    store.write([], causes=[(key, key) for key in keys])
+    assert [key for key, _ in store.causes(b"a2")] == keys[1:]
+    assert [key for key, _ in store.causes_before(b"b", b"a")] == [b"a3", b"a2", b"a1"]
+    assert [key for key, _ in store.causes_before(b"a3", b"a")] == [b"a2", b"a1"]
+    assert [key for key, _ in store.causes_before(b"a1", b"a")] == []
+    store.write([], causes=[(b"a2", None)])
+    assert [key for key, _ in store.causes_before(b"b", b"a")] == [b"a3", b"a1"]
+    left = store.causes_before(b"b", b"a")
+    assert next(left) == (b"a3", b"a3")
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        next(left)
 
 
 def test_pending_survives_a_restart(tmp_path: Path) -> None:
