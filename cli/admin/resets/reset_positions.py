@@ -46,7 +46,7 @@ class Strategy:
         given = [
             name.replace("_", "-")
             for name in self.__slots__
-            if getattr(self, name) not in (None, False)
+            if (value := getattr(self, name)) is not None and value is not False
         ]
         if len(given) != 1:
             raise CommandError(
