@@ -15,10 +15,15 @@ from coordinator.service.admin.member_removal import MemberRemoval
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.past_positions import decode_as_of, encode_position, read_past
-from coordinator.service.wire.answer_slices import run_steps
+from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import check_topic_name, decode_any_group_id, decode_racks
 from coordinator.service.wire.error_statuses import InvalidField
-from coordinator.service.wire.paging import Page, compute_page, compute_page_token, compute_slice
+from coordinator.service.wire.paging import (
+    Page,
+    compute_page,
+    compute_page_token,
+    compute_visible,
+)
 from model.acls import Operation
 from model.caller import Caller
 from model.commands.command import TopicCommand
@@ -184,13 +189,14 @@ class AdminService(GroupAdministration, MemberRemoval, admin_pb2_grpc.AdminServi
             caller = compute_caller(context.peer(), "")
             by_name = self._coordinator.image.by_name
             sees = partial(self._access.sees_topic, caller, Operation.DESCRIBE)
-            names = sorted(name for name in by_name if sees(name))
-            shown, more = compute_slice(names, page)
-            listed = names[shown]
-            return admin_pb2.ListTopicsResponse(
-                topics=[description_messages.encode_topic(by_name[name]) for name in listed],
-                next_page_token=compute_page_token(listed[-1], ()) if more else "",
+            listed, more = await run_steps(compute_visible(sorted(by_name), sees, page))
+            response = admin_pb2.ListTopicsResponse(
+                next_page_token=compute_page_token(listed[-1], ()) if more else ""
             )
+            topics = (by_name[name] for name in listed)
+            add, encode = response.topics.extend, description_messages.encode_topic
+            await run_steps(make_rows(add, encode, topics))
+            return response
 
     async def CreateTopic(  # noqa: N802
         self,

@@ -10,10 +10,16 @@ import base64
 import binascii
 import bisect
 import hashlib
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
 
+from coordinator.runtime.loop.slices import Steps
 from coordinator.service.wire.error_statuses import InvalidField
+
+Name = TypeVar("Name", bound=str)
+
+SLICE: Final = 500
+"""Names looked at in one event-loop iteration, each in some 5 µs."""
 
 
 class Page(NamedTuple):
@@ -52,6 +58,22 @@ def compute_slice(names: Sequence[str], page: Page) -> tuple[slice, bool]:
     """Compute the slice of the sorted names on the page, and whether more follow."""
     start = 0 if page.after is None else bisect.bisect_right(names, page.after)
     return slice(start, start + page.size), start + page.size < len(names)
+
+
+def compute_visible(
+    names: Sequence[Name], sees: Callable[[Name], bool], page: Page
+) -> Steps[tuple[list[Name], bool]]:
+    """The sorted names on the page that the caller sees, a slice at a time; whether more follow."""
+    start = 0 if page.after is None else bisect.bisect_right(names, page.after)
+    found: list[Name] = []
+    for number in range(start, len(names)):
+        if sees(names[number]):
+            if len(found) == page.size:
+                return found, True
+            found.append(names[number])
+        if (number - start) % SLICE == SLICE - 1:
+            yield
+    return found, False
 
 
 def _compute_digest(filters: Sequence[object]) -> bytes:

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.runtime.loop.slices import run_at_once
+from coordinator.service.wire import paging
 from coordinator.service.wire.error_statuses import InvalidField
-from coordinator.service.wire.paging import Page, compute_page, compute_page_token, compute_slice
+from coordinator.service.wire.paging import (
+    Page,
+    compute_page,
+    compute_page_token,
+    compute_slice,
+    compute_visible,
+)
 
 
 @given(st.sets(st.text(max_size=5)), st.integers(1, 4), st.sets(st.text(max_size=5)))
@@ -30,6 +38,21 @@ def test_pages_cover_the_list_also_while_it_changes(
         current = sorted(names | added)
     assert sorted(seen) == sorted(set(seen)) == seen
     assert names <= set(seen)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_pages_of_what_is_seen(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "SLICE", 3)
+    names = [f"{number:02d}" for number in range(20)]
+    seen, more, after = list[str](), True, None
+    while more:
+        page = Page(size, after)
+        steps = compute_visible(names, lambda name: int(name) % 4 == 1, page)
+        found, more = run_at_once(steps)
+        assert len(found) == size or not more
+        seen += found
+        after = found[-1]
+    assert seen == ["01", "05", "09", "13", "17"]
 
 
 def test_page_sizes() -> None:
