@@ -50,3 +50,23 @@ class Rebalance:
     moved: int | None = None
     converged_ms: int | None = None
     held_up: tuple[HeldUp, ...] = ()
+
+
+class Ending(Enum):
+    """How a rebalance ended."""
+
+    UNKNOWN = "unknown"
+    """The server was restarted while it went on."""
+    CONVERGED = "converged"
+    OVERTAKEN = "overtaken"
+    """The next one began before all members had their partitions."""
+    GOES_ON = "goes on"
+
+
+@value
+class EndedRebalance:
+    """A rebalance, and how it ended; ``ended_ms`` is ``None`` if it has not, or nobody knows."""
+
+    rebalance: Rebalance
+    ending: Ending
+    ended_ms: int | None = None

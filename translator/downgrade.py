@@ -40,6 +40,7 @@ from coordinator.core.state.embedded_protocol import (
 from coordinator.core.state.outcome import BeginClassicSessions, Outcome, convert
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
+from model.causes import Cause, CauseKind
 from model.commands.classic import JoinProtocol
 from model.configs.migration_policy import allows_downgrade
 from model.ids import MemberId, TopicName
@@ -116,7 +117,9 @@ def _downgrade(
     draft.effects.append(BeginClassicSessions(group.group_id, tuple(sessions)))
     yield
     reason = "only classic members are left: the group is downgraded"
-    rebalance(draft, shard.settings_of(group.group_id), ClassicEvent.GONE, reason)
+    first = min(gone, default=MemberId(""))
+    cause = Cause(CauseKind.MIGRATED, first, reason=reason)
+    rebalance(draft, shard.settings_of(group.group_id), ClassicEvent.GONE, (reason, cause))
     yield
     assert isinstance(record.value, GroupMetadataValue), "it is the record of a group"
     written = compute_classic_group(group.group_id, record.value, classic.subscribed_topics)

@@ -84,16 +84,16 @@ def _verify_store(
     store: Path, *, with_groups: bool = True
 ) -> tuple[list[PartitionReport], list[Violation]]:
     from storage.rocks.rocks_reader import open_store_reader
-    from storage.verify.stores import verify_meta, verify_side, verify_store
+    from storage.verify.stores import verify_causes, verify_meta, verify_side, verify_store
 
     reader = open_store_reader(store)
     try:
         meta = verify_meta(reader.meta(), reader.cluster_id, reader.partitions)
         reports, violations = _collect(verify_store(reader, with_groups=with_groups))
-        side = verify_side(reader)
+        side, causes = verify_side(reader), verify_causes(reader.causes())
     finally:
         reader.close()
-    return reports, [each for each in (meta, *violations, side) if each is not None]
+    return reports, [each for each in (meta, *violations, side, causes) if each is not None]
 
 
 def _collect(

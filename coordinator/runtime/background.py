@@ -97,6 +97,7 @@ class Background:
             stats,
             settings,
             imported_at_ms=lambda: catalogue.imported_at_ms,
+            exists=partial(_has_group, shards),
             on_failure=on_failure,
         )
         self._checkpoints = checkpoints
@@ -149,3 +150,9 @@ class Background:
 def _find_producers(shards: Sequence[Shard], key: OffsetCommitKey) -> Collection[ProducerId]:
     shard = shards[compute_log_partition(key.group, len(shards))]
     return shard.open_transactions.producers_of(key)
+
+
+def _has_group(shards: Sequence[Shard], group_id: GroupId) -> bool:
+    shard = shards[compute_log_partition(group_id, len(shards))]
+    is_classic = shard.classic_group(group_id) is not None
+    return is_classic or group_id in shard.consumer_groups or group_id in shard.offset_groups

@@ -34,6 +34,7 @@ from coordinator.runtime.commit.checkpoints import Checkpoints
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.loop.write_space import Space
@@ -114,6 +115,12 @@ class Parts:
     def _make_writer(self) -> None:
         around = self._around
         self.durability = Durability()
+        self.ledger = RebalanceLedger(
+            around.clock,
+            around.liveness,
+            around.stats,
+            shard_of=lambda group_id: self.context.shard_of(group_id),
+        )
         self.writer = Writer(
             around.store,
             self._scheduler,
@@ -121,6 +128,8 @@ class Parts:
             around.stats,
             around.settings.flush_records_max,
             before_write=lambda: self.turns.close_batch(),
+            causes=self.ledger.compute_changes,
+            causes_written=self.ledger.note_written,
             show_durable=self._show_durable,
             on_durable=self._note_durable,
             on_failure=around.on_failure,
@@ -237,6 +246,7 @@ class Parts:
                     self._scheduler.call_soon,
                     around.clock.monotonic_ms,
                 ),
+                self.ledger,
             ),
             self.turns,
             stopped=self.stopped,

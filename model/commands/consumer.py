@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import Enum
 from typing import Final, Literal
 
@@ -124,7 +125,8 @@ class Deadline(Enum):
 class ExpireMember:
     """A deadline fired: the session timeout, or the rebalance timeout of ``member_epoch``.
 
-    The runtime sends it; the core checks that the deadline still applies.
+    The runtime sends it; the core checks that the deadline still applies. ``silent_ms`` is how long
+    nothing had been heard from the member when its session expired.
     """
 
     caller: Caller
@@ -132,6 +134,7 @@ class ExpireMember:
     member_id: MemberId
     deadline: Deadline
     member_epoch: int | None = None
+    silent_ms: int | None = field(default=None, compare=False)
 
 
 @value

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from model.ids import GroupId, LogOffset, LogPartition, compute_log_partition
+from storage.causes_codec import decode_rebalance
 from storage.codec.batches import check_crc, read_batch_header
 from storage.codec.errors import CodecError
 from storage.columnar.batch_columns import BatchColumns, check_crcs, read_batch_columns
@@ -76,6 +77,19 @@ def verify_side(store: VerifiableStore) -> Violation | None:
                 return Violation(None, None, key, "side", str(error))
     except StoreError as error:
         return Violation(None, None, None, "side", str(error))
+    return None
+
+
+def verify_causes(causes: Iterable[tuple[bytes, bytes]]) -> Violation | None:
+    """The first rebalance of the ledger that does not decode."""
+    try:
+        for key, value in causes:
+            try:
+                decode_rebalance(key, value)
+            except CodecError as error:
+                return Violation(None, None, key, "causes", str(error))
+    except StoreError as error:
+        return Violation(None, None, None, "causes", str(error))
     return None
 
 

@@ -29,6 +29,7 @@ from coordinator.core.state.outcome import (
     RenewClassicSessions,
     Wait,
 )
+from model.causes import Cause
 from model.commands.classic import ClassicDeadline, JoinProtocol
 from model.errors import GroupError, MemberRemoved
 from model.ids import GroupId, InstanceId, MemberId
@@ -231,11 +232,11 @@ class ClassicDraft:
 
     # ---------------------------------------------------------------------- responses, deadlines
 
-    def note_rebalance(self, reason: str) -> None:
+    def note_rebalance(self, reason: str, cause: Cause) -> None:
         """Note the reason of a rebalance for the server's log, truncated: clients provide it."""
         if len(reason) > REASON_MAX_CHARS:
             reason = f"{reason[:REASON_MAX_CHARS]}..."
-        self.effects.append(NoteRebalance(self.group_id, self.generation, reason))
+        self.effects.append(NoteRebalance(self.group_id, self.generation, reason, cause))
 
     def release_all(
         self,

@@ -9,6 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from coordinator.core.classic.classic_causes import (
+    compute_classic_cause,
+    compute_join_cause,
+    compute_rejoin_cause,
+)
 from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.classic.classic_members import check_member, check_no_other_group
 from coordinator.core.classic.classic_rebalance import (
@@ -30,6 +35,7 @@ from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupStat
 from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from coordinator.core.state.outcome import Outcome, Release, Wait
 from coordinator.core.state.shard import Shard
+from model.causes import Cause, CauseKind
 from model.commands.classic import PROTOCOLS_MAX, ClassicDeadline, JoinGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
@@ -122,10 +128,12 @@ def _refuse_for_room(
     member_id = command.member_id
     if member_id is None or not (member_id in draft.members or member_id in draft.pending_members):
         raise error
+    known = draft.members.get(member_id)
     draft.remove(member_id)
     if draft.state is ClassicGroupState.PREPARING_REBALANCE:
         reason = f"the group has no capacity for member {member_id}"
-        rebalance(draft, settings, ClassicEvent.GONE, reason)
+        cause = compute_classic_cause(CauseKind.MEMBER_LEFT, member_id, known, "the group is full")
+        rebalance(draft, settings, ClassicEvent.GONE, (reason, cause))
     return draft.finish(error)
 
 
@@ -227,7 +235,8 @@ def _add(
         draft.arm(ClassicDeadline.SESSION, NEW_MEMBER_JOIN_TIMEOUT_MS, member_id)
 
     reason = _compute_reason(f"member {member_id} joins", command)
-    rebalance(draft, settings, ClassicEvent.JOIN, reason, change=add)
+    cause = compute_join_cause(command, member_id)
+    rebalance(draft, settings, ClassicEvent.JOIN, (reason, cause), change=add)
     return draft.finish(wait=Wait(member_id, Phase.JOIN))
 
 
@@ -251,8 +260,9 @@ def _join_known(
     member = check_member(draft, member_id, command.instance_id)
     event = compute_event_of_rejoin(draft, member, member.protocols == command.protocols)
     reason = _compute_reason(f"member {member_id} joins again", command)
+    cause = compute_rejoin_cause(event, member, command.reason)
     change = partial(_update, draft, command, member_id)
-    return _join_again(draft, settings, member, event, reason, change)
+    return _join_again(draft, settings, member, event, (reason, cause), change)
 
 
 def _join_again(
@@ -260,7 +270,7 @@ def _join_again(
     settings: CoordinatorSettings,
     member: ClassicMember,
     event: ClassicEvent,
-    reason: str,
+    why: tuple[str, Cause],
     change: Callable[[], None],
 ) -> Outcome:
     """Answer from the current generation, or rebalance and park the response."""
@@ -268,7 +278,7 @@ def _join_again(
     if draft.reaction(event) is Reaction.ANSWER:
         draft.begin_session(member)
         return draft.finish(compute_join_answer(draft, member_id, compute_joined_members(draft)))
-    rebalance(draft, settings, event, reason, change=change)
+    rebalance(draft, settings, event, why, change=change)
     return draft.finish(wait=Wait(member_id, Phase.JOIN))
 
 
@@ -293,7 +303,8 @@ def handle_join_of_downgraded_member(
 
     settings = shard.settings_of(group.group_id)
     reason = f"member {member.member_id} joins again: the group was downgraded meanwhile"
-    return _join_again(draft, settings, member, event, reason, wait)
+    cause = compute_rejoin_cause(event, member, "the group was downgraded meanwhile")
+    return _join_again(draft, settings, member, event, (reason, cause), wait)
 
 
 def _update(draft: ClassicDraft, command: JoinGroup, member_id: MemberId) -> None:
@@ -333,7 +344,8 @@ def _replace(
     event = ClassicEvent.REPLACE if stays else ClassicEvent.REPLACE_OTHERWISE
     if draft.reaction(event) is not Reaction.STORE:
         reason = _compute_reason(f"instance {instance_id} is back as member {new_id}", command)
-        rebalance(draft, settings, event, reason)
+        cause = compute_rejoin_cause(event, draft.members[new_id], command.reason)
+        rebalance(draft, settings, event, (reason, cause))
         return draft.finish(wait=Wait(new_id, Phase.JOIN))
     member = draft.members[new_id]
     draft.put(replace(member, metadata=member.metadata_for(draft.protocol_name), awaits=None))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator.core.classic.classic_causes import compute_classic_cause
 from coordinator.core.classic.classic_draft import GROUP, ClassicDraft
 from coordinator.core.classic.classic_members import check_member
 from coordinator.core.classic.classic_rebalance import (
@@ -19,6 +20,7 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.classic_states import ClassicEvent
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
+from model.causes import Cause, CauseKind
 from model.commands.classic import ClassicDeadline, ExpireClassicDeadline
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, GroupError, UnknownMemberId
@@ -37,20 +39,24 @@ def handle_classic_leave(
     """Remove members, each with its own result; the remaining members rebalance once."""
     draft = ClassicDraft(group, now)
     results, gone = [], []
+    cause: Cause | None = None
     for leaving in command.members:
         try:
             member_id = find_leaving(draft, leaving)
         except GroupError as error:
             results.append(error.code)
             continue
+        if cause is None:
+            left = draft.members.get(member_id)
+            cause = compute_classic_cause(CauseKind.MEMBER_LEFT, member_id, left, leaving.reason)
         draft.remove(member_id)
         gone.append(f"{member_id} ({leaving.reason or 'not provided'})")
         results.append(ErrorCode.NONE)
     response = LeaveGroupResponse(tuple(results))
-    if not gone:
+    if cause is None:
         return Outcome(response=response)
     settings = shard.settings_of(group.group_id)
-    rebalance(draft, settings, ClassicEvent.GONE, f"left: {', '.join(gone)}")
+    rebalance(draft, settings, ClassicEvent.GONE, (f"left: {', '.join(gone)}", cause))
     return draft.finish(response)
 
 
@@ -107,7 +113,8 @@ def _expire_session(shard: Shard, group: ClassicGroup, member_id: MemberId, now:
     draft.remove(member_id)
     if member is not None or group.state is ClassicGroupState.PREPARING_REBALANCE:
         reason = f"the session of member {member_id} expired"
-        rebalance(draft, settings, ClassicEvent.GONE, reason)
+        cause = compute_classic_cause(CauseKind.SESSION_EXPIRED, member_id, member)
+        rebalance(draft, settings, ClassicEvent.GONE, (reason, cause))
     return draft.finish(Done())
 
 
@@ -133,7 +140,8 @@ def _check_size(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
         return Outcome(response=Done())
     draft = ClassicDraft(group, now)
     reason = f"the group was loaded with more than {settings.group_max_size} members"
-    rebalance(draft, settings, ClassicEvent.TOO_LARGE, reason)
+    cause = Cause(CauseKind.ADMINISTRATOR, reason=reason)
+    rebalance(draft, settings, ClassicEvent.TOO_LARGE, (reason, cause))
     return draft.finish(Done())
 
 
@@ -150,5 +158,8 @@ def _expire_sync(shard: Shard, group: ClassicGroup, now: Now) -> Outcome:
 
     reason = f"no SyncGroup in time from {', '.join(late)}"
     settings = shard.settings_of(group.group_id)
-    rebalance(draft, settings, ClassicEvent.SYNC_TIMEOUT, reason, change=remove)
+    first = late[0] if late else GROUP
+    known = group.members.get(first)
+    cause = compute_classic_cause(CauseKind.REBALANCE_TIMEOUT, first, known, "no SyncGroup in time")
+    rebalance(draft, settings, ClassicEvent.SYNC_TIMEOUT, (reason, cause), change=remove)
     return draft.finish(Done())

@@ -23,6 +23,7 @@ from coordinator.core.state.outcome import (
     Outcome,
 )
 from coordinator.core.state.shard import Shard
+from model.causes import Cause, CauseKind
 from model.commands.classic import ClassicDeadline
 from model.commands.places import AdoptedMember, AdoptGroup, ReturnGroup
 from model.errors import GroupIdNotFound, NonEmptyGroup
@@ -93,9 +94,10 @@ def _compute_effects(group: ClassicGroup) -> list[ArmClassicDeadline | NoteRebal
     if not group.members:
         return []
     session, reason = ClassicDeadline.SESSION, "taken over from the cluster"
-    begun = () if group.leader else (NoteRebalance(group.group_id, group.generation, reason),)
+    cause = Cause(CauseKind.MIGRATED, reason=reason)
+    begun = NoteRebalance(group.group_id, group.generation, reason, cause)
     return [
-        *begun,
+        *(() if group.leader else (begun,)),
         *compute_group_deadlines_at_load(group),
         *(
             ArmClassicDeadline(group.group_id, session, each.member_id, each.session_timeout_ms)
@@ -124,5 +126,7 @@ def handle_return_group(shard: Shard, command: ReturnGroup, now: Now) -> Outcome
         return Outcome(side=side, response=Done())
     draft = ClassicDraft(group, now)
     settings = shard.settings_of(group_id)
-    rebalance(draft, settings, ClassicEvent.MOVED, "the group returns to the cluster")
+    reason = "the group returns to the cluster"
+    cause = Cause(CauseKind.MIGRATED, reason=reason)
+    rebalance(draft, settings, ClassicEvent.MOVED, (reason, cause))
     return draft.finish(Done()).with_side(side)

@@ -21,6 +21,7 @@ from coordinator.core.state.classic_group import (
 )
 from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
 from coordinator.core.state.outcome import ArmClassicDeadline
+from model.causes import Cause
 from model.commands.classic import ClassicDeadline
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, RebalanceInProgress
@@ -37,20 +38,20 @@ def rebalance(
     draft: ClassicDraft,
     settings: CoordinatorSettings,
     event: ClassicEvent,
-    reason: str,
+    why: tuple[str, Cause],
     change: Callable[[], None] | None = None,
     error: GroupError | None = None,
 ) -> None:
     """Apply an event to the group: begin a rebalance, or complete the join phase if all joined.
 
-    ``change`` applies the event to the members. Parked SyncGroups are answered before it, with
-    ``error`` or else REBALANCE_IN_PROGRESS.
+    ``why`` is a reason for the log, and the cause. ``change`` applies the event to the members.
+    Parked SyncGroups are answered before it, with ``error`` or else REBALANCE_IN_PROGRESS.
     """
     before = draft.state
     reaction = draft.move(event)
     begins = reaction in (Reaction.PREPARE, Reaction.FAIL)
     if begins:
-        draft.note_rebalance(reason)
+        draft.note_rebalance(*why)
         if before is ClassicGroupState.COMPLETING_REBALANCE:
             _reset_assignments(draft, error or RebalanceInProgress(REBALANCING))
     if change is not None:

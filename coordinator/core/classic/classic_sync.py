@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from coordinator.core.classic.classic_causes import compute_classic_cause
 from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.classic.classic_members import (
     check_generation,
@@ -20,6 +21,7 @@ from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, Ph
 from coordinator.core.state.classic_states import STEPS, ClassicEvent, Reaction
 from coordinator.core.state.outcome import Outcome, Wait
 from coordinator.core.state.shard import Shard
+from model.causes import CauseKind
 from model.commands.classic import AssignmentFailure, ClassicDeadline, ClassicHeartbeat, SyncGroup
 from model.errors import (
     AssignmentFailed,
@@ -126,7 +128,10 @@ def _fail(
     settings = shard.settings_of(draft.group_id)
     error = AssignmentFailed(failure.message, failure.error)
     reason = f"the leader failed: {failure.message}"
-    rebalance(draft, settings, ClassicEvent.FAILED_SYNC, reason, error=error)
+    leader = draft.members.get(member_id)
+    kind = CauseKind.ASSIGNMENT_FAILED
+    cause = compute_classic_cause(kind, member_id, leader, failure.message)
+    rebalance(draft, settings, ClassicEvent.FAILED_SYNC, (reason, cause), error=error)
     return draft.finish(wait=Wait(member_id, Phase.SYNC))
 
 

@@ -353,7 +353,8 @@ class Liveness:
             entry.must_go = True
             self._put_rebalance(entry, lease_end_ms, epoch, now_ms)
             return
-        found.append(self._expire(entry, Deadline.REBALANCE, epoch))
+        who = INTERNAL, entry.group_id, entry.member_id
+        found.append(ExpireMember(*who, Deadline.REBALANCE, epoch))
         entry.rebalance = None
 
     def _look_at_session(
@@ -371,7 +372,9 @@ class Liveness:
             if entry.rebalance is not None:
                 kept = entry.rebalance, entry.must_go
                 self._kept[entry.group_id, entry.member_id] = kept
-            found.append(self._expire(entry, Deadline.SESSION, None))
+            silent_ms = max(now_ms - compute_heard_ms(entry), 0)
+            expired = INTERNAL, entry.group_id, entry.member_id, Deadline.SESSION
+            found.append(ExpireMember(*expired, silent_ms=silent_ms))
             return
         if entry.last_heard_ms == NOT_HEARD_MS:
             # A heartbeat may come any time, and the shorter timeout applies from then on.
@@ -381,7 +384,3 @@ class Liveness:
             self._buckets.put_near(entry, bucket, deadline_ms)
         else:
             entry.session_bucket = self._buckets.put(entry, deadline_ms)
-
-    @staticmethod
-    def _expire(entry: MemberLiveness, deadline: Deadline, epoch: int | None) -> ExpireMember:
-        return ExpireMember(INTERNAL, entry.group_id, entry.member_id, deadline, epoch)

@@ -30,14 +30,14 @@ def _compute_member_cause(
 ) -> Cause:
     """The cause that a member is."""
     if metadata is None:
-        return Cause(kind, member_id, reason=_cut(reason))
+        return Cause(kind, member_id, reason=cut_reason(reason))
     return Cause(
         kind,
         member_id,
         metadata.client_id,
         metadata.client_host,
         metadata.instance_id,
-        _cut(reason),
+        cut_reason(reason),
     )
 
 
@@ -98,6 +98,7 @@ def compute_topic_cause(
     return Cause(CauseKind.RACKS_CHANGED)
 
 
-def _cut(reason: str | None) -> str:
+def cut_reason(reason: str | None) -> str:
+    """What a client said, truncated."""
     reason = reason or ""
     return reason if len(reason) <= REASON_MAX_CHARS else f"{reason[:REASON_MAX_CHARS]}..."

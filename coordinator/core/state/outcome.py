@@ -144,6 +144,7 @@ class NoteRebalance:
     group_id: GroupId
     generation: int
     reason: str
+    cause: Cause | None = None
 
 
 @value

@@ -169,6 +169,9 @@ class Apply:
     ) -> None:
         group_id = command.group_id
         waited, is_written = NOTHING_WAITED, bool(outcome.records or outcome.side)
+        ledger = self._effects.ledger
+        if outcome.effects:
+            ledger.before(shard, command, outcome)
         if is_written:
             waited = self._replayer.replay(shard, group_id, outcome)
         if outcome.classic is not None:
@@ -177,6 +180,8 @@ class Apply:
             self._effects.deadlines.heard(group_id, command.member_id)
             self._effects.regexes.heard(shard, command)
         self._effects.carry_out_all(outcome.effects)
+        if ledger.is_about(group_id):
+            ledger.observe(shard, group_id, command, outcome)
         is_classic, has_more = outcome.classic is not None, outcome.then is not None
         if not (is_classic or has_more):
             assert outcome.response is not None, f"{command} has no response"

@@ -9,6 +9,8 @@ import structlog
 
 from coordinator.core.state.outcome import (
     ApplyGroupSettings,
+    ArmRebalanceTimeout,
+    CancelRebalanceTimeout,
     ComputeTarget,
     Effect,
     EndClientAssignmentRequest,
@@ -19,6 +21,7 @@ from coordinator.core.state.outcome import (
     ResolveRegexes,
 )
 from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
+from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.runtime.members.deadlines import Deadlines
 from coordinator.runtime.rebalance_causes import RebalanceCauses
 from coordinator.runtime.targets.target_schedule import Targets
@@ -43,6 +46,7 @@ class Effects:
     refresh_groups: Callable[[TopicName], None]
     finish_reset: Callable[[GroupId], None]
     causes: RebalanceCauses
+    ledger: RebalanceLedger
 
     def carry_out_all(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -64,7 +68,15 @@ class Effects:
                 self.targets.client_assignments.end(effect)
             case NoteRebalance(group_id, generation, reason):
                 log.info("rebalance", group_id=group_id, generation=generation, reason=reason)
+                self.ledger.note_classic(effect)
             case NoteEpochCauses():
                 self.causes.note(effect)
+                self.ledger.note(effect)
+            case ArmRebalanceTimeout():
+                self.ledger.note_asked(effect)
+                self.deadlines.carry_out(effect)
+            case CancelRebalanceTimeout():
+                self.ledger.note_revoked(effect)
+                self.deadlines.carry_out(effect)
             case _:
                 self.deadlines.carry_out(effect)

@@ -28,6 +28,7 @@ from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
 from model.ids import LogPartition
 from storage.log_store import (
+    Change,
     LogStore,
     PartitionAppend,
     StoreStalled,
@@ -39,7 +40,8 @@ class Writer:
     """Gathers entries, writes them, and has them synced.
 
     ``before_write`` is called at the end of gathering and may add entries: targets and the
-    continuations that wait for them. The other callbacks are those of ``Syncs``.
+    continuations that wait for them. ``causes`` are the changes of the ledger of rebalances that
+    belong to what is written. The other callbacks are those of ``Syncs``.
     """
 
     def __init__(
@@ -51,6 +53,8 @@ class Writer:
         records_max: int,
         *,
         before_write: Callable[[], None],
+        causes: Callable[[], Sequence[Change]] = tuple,
+        causes_written: Callable[[], None] = lambda: None,
         show_durable: Callable[[int], None],
         on_durable: Callable[[int], None],
         on_failure: Callable[[BaseException], None],
@@ -60,6 +64,8 @@ class Writer:
         self._clock = clock
         self._stats = stats
         self._before_write = before_write
+        self._causes = causes
+        self._causes_written = causes_written
         self._on_failure = on_failure
         self.on_written: Callable[[Sequence[PartitionAppend]], None] = _ignore
         """Called after each write."""
@@ -209,7 +215,7 @@ class Writer:
                     if isinstance(entry, Entry)
                     for record in entry.side
                 ]
-                self._store.write(appends, side)
+                self._store.write(appends, side, self._causes())
             except StoreStalled:
                 return False
             except Exception as failure:  # noqa: BLE001 - ends the process
@@ -236,6 +242,7 @@ class Writer:
         for append in appends:
             self._stats.bytes_written += len(append.batch)
         self._clock.note_persisted(wall_ms)
+        self._causes_written()
         self.gathering.clear()
 
     def _encode(self, wall_ms: int) -> list[PartitionAppend]:

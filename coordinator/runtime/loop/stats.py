@@ -66,6 +66,8 @@ class Stats:
     history_age_ms: int = 0
     """The age of the oldest batch of the history at the last check."""
     history_trimmed_bytes: int = 0
+    ledger_entries: int = 0
+    """Entries written to the ledger of rebalances, also again."""
     history_partitions_left: int = 0
     """Log partitions that are no longer trimmed because they cannot be read."""
     checkpoints: int = 0

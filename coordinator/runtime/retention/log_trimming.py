@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -23,11 +24,13 @@ from coordinator.runtime.loop.slices import (
     spend,
 )
 from coordinator.runtime.loop.stats import Stats
+from coordinator.runtime.retention.ledger_trimming import SLICE as LEDGER_SLICE
+from coordinator.runtime.retention.ledger_trimming import LedgerTrimming
 from coordinator.runtime.retention.log_sizes import LogSizes
 from coordinator.runtime.retention.oldest_batches import OldestBatches
 from coordinator.runtime.retention.trim_steps import TrimSteps
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import LogPartition
+from model.ids import GroupId, LogPartition
 from storage.codec.errors import CodecError
 from storage.log.trim import compute_trim_limit, read_old
 from storage.log_store import LogStore, StoreError, StoreFailed, StoreStalled
@@ -56,8 +59,8 @@ BUSY_SHARE = 4
 class LogTrimming:
     """Enforces ``log.history.ms`` and ``log.history.bytes`` at a fixed interval.
 
-    ``imported_at_ms`` is the wall time of the last import, 0 for none. ``on_failure`` handles a
-    write whose outcome is unknown.
+    ``imported_at_ms`` is the wall time of the last import, 0 for none. ``exists`` says whether a
+    group is there. ``on_failure`` handles a write whose outcome is unknown.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class LogTrimming:
         settings: CoordinatorSettings,
         *,
         imported_at_ms: Callable[[], int],
+        exists: Callable[[GroupId], bool],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._store = store
@@ -82,6 +86,13 @@ class LogTrimming:
         self.sizes = LogSizes(store)
         self._oldest = OldestBatches(store, clock, settings.log_history_ms, imported_at_ms)
         self._steps = TrimSteps(store, scheduler, self.sizes)
+        self._ledger = LedgerTrimming(
+            store,
+            settings.log_history_ms,
+            oldest_ms=self._oldest.get,
+            exists=exists,
+            written=lambda: stats.ledger_entries,
+        )
         self._left: set[LogPartition] = set()
         """Partitions that are no longer trimmed, because they need an operator."""
         self._was_behind = False
@@ -105,6 +116,9 @@ class LogTrimming:
                 while not (yield from self._trim_all(durable)):
                     yield STALLED_MS
                 self._note_age()
+                with suppress(StoreStalled):
+                    ledger = self._ledger.trim(self._clock.now().wall_ms)
+                    yield from _walk(ledger, LEDGER_SLICE)
         except (StoreError, CodecError) as error:
             self._give_up(error)
 

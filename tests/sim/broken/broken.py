@@ -81,17 +81,17 @@ def disk_that_lies(patch: pytest.MonkeyPatch) -> None:
     write, crash = SimDisk.write, SimDisk.crash
     written: dict[int, list[Any]] = {}
 
-    def noting(self: SimDisk, appends: Any, side: Any = ()) -> None:
-        write(self, appends, side)
-        written.setdefault(id(self), []).append((appends, side))
+    def noting(self: SimDisk, appends: Any, side: Any = (), causes: Any = ()) -> None:
+        write(self, appends, side, causes)
+        written.setdefault(id(self), []).append((appends, side, causes))
 
     def losing(self: SimDisk, survivors: int) -> int:
         lost = crash(self, survivors)
         log = written.setdefault(id(self), [])
         del log[max(len(self.writes) - 4, 0) :]
         self.store = MemoryLogStore(self.partitions)
-        for appends, side in log:
-            self.store.write(appends, side)
+        for appends, side, causes in log:
+            self.store.write(appends, side, causes)
         self.store.sync()
         return lost
 

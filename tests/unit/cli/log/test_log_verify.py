@@ -165,6 +165,14 @@ def test_a_side_record_that_cannot_be_read_is_found(tmp_path: Path) -> None:
     assert "side record 6377686174" in check_fails(tmp_path, "side")
 
 
+def test_a_rebalance_that_cannot_be_read_is_found(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "store", partitions=1)
+    store.write([], causes=[(b"\0\0\0\1g!", b"")])
+    mark_all(store)
+    store.close()
+    assert "0000000167" in check_fails(tmp_path, "causes")
+
+
 def test_a_group_in_another_partition_than_its_own_is_found(tmp_path: Path) -> None:
     store = open_store(tmp_path / "store", partitions=3)
     append(store, {LogPartition(0): [(offset_key("g"), offset_value(7))]})

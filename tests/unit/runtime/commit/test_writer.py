@@ -182,9 +182,9 @@ def test_the_records_of_one_command_are_in_one_write() -> None:
     writes: list[tuple[int, int]] = []
     write = server.store.write
 
-    def noting(appends: Sequence[PartitionAppend], side: object = ()) -> None:
+    def noting(appends: Sequence[PartitionAppend], side: object = (), causes: object = ()) -> None:
         writes.append((len(appends), sum(append.records for append in appends)))
-        write(appends, side)  # type: ignore[arg-type]
+        write(appends, side, causes)  # type: ignore[arg-type]
 
     server.store.write = noting  # type: ignore[method-assign]
     server.submit(server.commit_command("g", "a", 2, "foo", dict.fromkeys(range(50), 1)))

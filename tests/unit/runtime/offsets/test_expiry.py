@@ -382,10 +382,10 @@ def test_a_store_that_stalls_is_asked_again() -> None:
     server = make_server(log)
     write, refusals = server.store.write, iter([True] * 20)
 
-    def refuse(appends: object, side: object = ()) -> None:
+    def refuse(appends: object, side: object = (), causes: object = ()) -> None:
         if next(refusals, False):
             raise StoreStalled("later")
-        write(appends, side)  # type: ignore[arg-type]
+        write(appends, side, causes)  # type: ignore[arg-type]
 
     server.store.write = refuse  # type: ignore[method-assign]
     server.advance(INTERVAL_MS + 1_000)
