@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "demo": ("cli.demo.demo_command", "demo"),
     "load": ("cli.load.load_command", "load"),
     "whatif": ("cli.admin.whatif.whatif_command", "whatif"),
+    "why": ("cli.admin.ledger.why_command", "why"),
+    "timeline": ("cli.admin.ledger.timeline_command", "timeline"),
 }
 """The module of each command that has no group, and its name there; in the order of the help."""
 

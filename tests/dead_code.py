@@ -28,6 +28,7 @@ CALLED_BY_OTHERS: Final = {
     "__getattr__": "Python",
     "demo": "cli.main",
     "whatif": "cli.main",
+    "timeline": "cli.main",
     "eof_received": "asyncio",
     "capture_signals": "uvicorn",
     "main_loop": "uvicorn",

@@ -57,6 +57,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.explain import ExplainRebalances
 from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import (
     ConsumerGroupDescribe,
@@ -133,6 +134,8 @@ class Route(Enum):
     """The groups in memory, across shards."""
     WHAT_IF = auto()
     """A copy of the group, on a thread."""
+    EXPLAIN = auto()
+    """The ledger of rebalances, in memory and in the store."""
     TOPICS = auto()
     """The topic catalogue, producer ids, group configs, ACLs, quotas and users."""
 
@@ -245,6 +248,7 @@ _ROWS: Final = (
     _row(ListPlaces, Route.READ, Loading.ALL),
     _row(CheckToken, Route.READ, Loading.GROUP),
     _row(ComputeWhatIf, Route.WHAT_IF, Loading.GROUP),
+    _row(ExplainRebalances, Route.EXPLAIN, Loading.GROUP),
     #
     _row(CreateTopic, Route.TOPICS, Loading.NOTHING),
     _row(GrowTopic, Route.TOPICS, Loading.NOTHING),

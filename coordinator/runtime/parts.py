@@ -261,7 +261,7 @@ class Parts:
             self.context, self.apply, self.turns, self.watches, around.liveness
         )
         self.commits = CommitContext(self.apply, self.writer, around.clock, around.space)
-        self.reads = GroupReads(self.context, around.liveness)
+        self.reads = GroupReads(self.context, around.liveness, self.ledger)
         self.what_ifs = WhatIfs(self.context, self._scheduler, around.clock, around.assignors)
         self.offsets = OffsetCommands(
             self.context,

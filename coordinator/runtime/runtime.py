@@ -173,6 +173,7 @@ class Runtime:
             Route.RESET: parts.resets.submit,
             Route.READ: parts.reads.submit,
             Route.WHAT_IF: parts.what_ifs.submit,
+            Route.EXPLAIN: parts.reads.explain,
             Route.TOPICS: parts.topics.submit,
         }
 

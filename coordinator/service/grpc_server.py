@@ -19,6 +19,7 @@ from coordinator.runtime.retention.backups import Backups
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
@@ -49,6 +50,7 @@ from muster.v1 import (
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    explain_pb2,
     freeze_pb2,
     group_pb2,
     ownership_pb2,
@@ -72,6 +74,7 @@ _UPSTREAM_SERVICE = upstream_pb2.DESCRIPTOR.services_by_name["UpstreamService"]
 _OWNERSHIP_SERVICE = ownership_pb2.DESCRIPTOR.services_by_name["OwnershipService"]
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _WHAT_IF_SERVICE = what_if_pb2.DESCRIPTOR.services_by_name["WhatIfService"]
+_EXPLAIN_SERVICE = explain_pb2.DESCRIPTOR.services_by_name["ExplainService"]
 _FREEZE_SERVICE = freeze_pb2.DESCRIPTOR.services_by_name["FreezeService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
@@ -86,6 +89,7 @@ SERVICES = (
     _QUOTA_SERVICE.full_name,
     _RESET_SERVICE.full_name,
     _WHAT_IF_SERVICE.full_name,
+    _EXPLAIN_SERVICE.full_name,
     _FREEZE_SERVICE.full_name,
     _USER_SERVICE.full_name,
     _UPSTREAM_SERVICE.full_name,
@@ -118,6 +122,7 @@ def _make_services_of_operators(services: Services) -> tuple[tuple[ServiceDescri
         (_USER_SERVICE, UserService(services)),
         (_RESET_SERVICE, ResetService(services)),
         (_WHAT_IF_SERVICE, WhatIfService(services)),
+        (_EXPLAIN_SERVICE, ExplainService(services)),
         (_FREEZE_SERVICE, FreezeService(services)),
     )
 

@@ -17,6 +17,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.explain import ExplainRebalances
 from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import (
     ConsumerGroupDescribe,
@@ -158,5 +159,6 @@ Command: TypeAlias = (
     | ServerCommand
     | ReadCommand
     | ComputeWhatIf
+    | ExplainRebalances
 )
 """A command that a front end may submit."""

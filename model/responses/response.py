@@ -14,6 +14,7 @@ from model.responses.classic import (
 )
 from model.responses.configs import GroupConfigsResponse, ListGroupConfigsResponse
 from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.explain import ExplainGroupResponse
 from model.responses.freezes import GroupFrozen, GroupResumed
 from model.responses.groups import (
     ConsumerGroupDescribeResponse,
@@ -76,5 +77,6 @@ Response: TypeAlias = (
     | AlterUserScramCredentialsResponse
     | DescribeUserScramCredentialsResponse
     | WhatIfAnswer
+    | ExplainGroupResponse
     | Done
 )

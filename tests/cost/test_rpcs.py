@@ -24,6 +24,7 @@ from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
+from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
@@ -45,16 +46,19 @@ from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
 from coordinator.service.wire.limits import compute_limits
 from model.caller import ANONYMOUS
+from model.causes import Cause, CauseKind
 from model.commands.access import ACLS_PER_COMMAND_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import GroupId
+from model.ids import GroupId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from model.rebalances import Rebalance
 from model.scram import USERS_MAX
 from muster.v1 import (
     access_pb2,
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    explain_pb2,
     freeze_pb2,
     group_pb2,
     ownership_pb2,
@@ -64,6 +68,7 @@ from muster.v1 import (
     user_pb2,
     what_if_pb2,
 )
+from storage.causes_codec import encode_causes_key, encode_rebalance
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_acls import fill as fill_acls
 from tests.cost.test_apis import G
@@ -94,6 +99,7 @@ FILES: Final = (
     ownership_pb2,
     reset_pb2,
     what_if_pb2,
+    explain_pb2,
 )
 METHODS: Final[list[MethodDescriptor]] = [
     method
@@ -109,7 +115,7 @@ SAID: Final[dict[str, Any]] = {
     "group_id": G, "request_id": str(uuid.UUID(int=7)), "client_id": "c", "member_epoch": -1,
     "partition_count": 1, "new_partition_count": 2,
     "resource_type": "GROUP", "pattern_type": "LITERAL", "principal": "User:a", "host": "*",
-    "operation": "READ", "permission": "ALLOW", "assignor": "uniform",
+    "operation": "READ", "permission": "ALLOW", "assignor": "uniform", "page_token": "",
 }  # fmt: skip
 
 
@@ -231,6 +237,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "OwnershipService": OwnershipService(services),
         "ResetService": ResetService(services),
         "WhatIfService": WhatIfService(services),
+        "ExplainService": ExplainService(services),
         "FreezeService": FreezeService(services),
     }
 
@@ -282,6 +289,21 @@ def make_warned(server: CostServer, n: int) -> None:
     replay(server.runtime._shard_of(group_id), Record(GroupMetadataKey(group_id), value))
 
 
+def make_rebalances(server: CostServer, n: int) -> None:
+    """A group that has rebalanced so often: each time a topic was created."""
+    cause = Cause(CauseKind.TOPIC_CREATED, topic_name=TopicName("t"))
+    rebalances = (
+        Rebalance(1_000 + number, number, number + 1, False, cause) for number in range(n)
+    )
+    server.store.write(
+        [],
+        causes=[
+            (encode_causes_key(GroupId(G), each.at_ms, each.epoch), encode_rebalance(each))
+            for each in rebalances
+        ],
+    )
+
+
 ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "ListGroups": (make_simple_groups, 1_000),
     "DescribeGroup": (make_one_group, 200),
@@ -294,12 +316,14 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "DeleteTopic": (make_offsets, 1_000),
     "FetchOffsets": (make_offsets, 2_000),
     "WhatIf": (make_one_group, 200),
+    "ExplainGroup": (make_rebalances, 500),
     "ListAcls": (fill_acls, 2_000),
     "DeleteAcls": (fill_acls, 2_000),
     "ListUsers": (fill_users, 2_000),
     "ListQuotas": (fill_quotas, 2_000),
 }
 LIMITS: Final = {
+    "ExplainGroup": GrpcSettings().grpc_page_size_max,
     "ListGroups": 100_000,
     "DescribeGroupConfigs": 100_000,
     "PlanMigration": CoordinatorSettings().group_max_size,

@@ -97,7 +97,7 @@ def test_the_code_of_that_format_refuses_what_was_taken_over(tmp_path: Path) -> 
         check=False,
         timeout=60,
     )
-    assert "has format 3, this version reads up to 2: use a newer version" in refused.stderr
+    assert "has format 4, this version reads up to 2: use a newer version" in refused.stderr
 
 
 _OPEN = "from storage.rocks.rocks_opening import open_store; open_store"

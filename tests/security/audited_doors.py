@@ -25,6 +25,7 @@ from muster.v1 import (
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    explain_pb2,
     freeze_pb2,
     group_pb2,
     ownership_pb2,
@@ -57,6 +58,7 @@ METHODS: Final = {
         reset_pb2,
         upstream_pb2,
         user_pb2,
+        explain_pb2,
         what_if_pb2,
     )
     for service in file.DESCRIPTOR.services_by_name.values()

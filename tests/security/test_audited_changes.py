@@ -304,10 +304,8 @@ RPCS: Final = {
 }  # fmt: skip
 
 READS: Final = {
-    "OwnershipService.Check",
-    "ResetService.GetReset",
-    "AccessService.ListAcls",
-    "AccessService.CheckAccess",
+    "OwnershipService.Check", "ResetService.GetReset", "ExplainService.ExplainGroup",
+    "AccessService.ListAcls", "AccessService.CheckAccess",
     "UserService.ListUsers",
     "QuotaService.ListQuotas",
     "UpstreamService.GetUpstream",
@@ -320,7 +318,7 @@ READS: Final = {
     "AdminService.ListTransactions",
     "AdminService.ListTopics",
     "GroupService.FetchOffsets",
-}
+}  # fmt: skip
 BY_MEMBERS: Final = {
     "ClassicService.JoinGroup",
     "ClassicService.SyncGroup",

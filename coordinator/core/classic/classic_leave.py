@@ -18,6 +18,7 @@ from coordinator.core.classic.classic_rebalance import (
 )
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.classic_states import ClassicEvent
+from coordinator.core.state.epoch_causes import compute_leave_kind
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from model.causes import Cause, CauseKind
@@ -48,7 +49,9 @@ def handle_classic_leave(
             continue
         if cause is None:
             left = draft.members.get(member_id)
-            cause = compute_classic_cause(CauseKind.MEMBER_LEFT, member_id, left, leaving.reason)
+            cause = compute_classic_cause(
+                compute_leave_kind(leaving), member_id, left, leaving.reason
+            )
         draft.remove(member_id)
         gone.append(f"{member_id} ({leaving.reason or 'not provided'})")
         results.append(ErrorCode.NONE)

@@ -19,6 +19,7 @@ from model.commands.consumer import (
     RefreshAssignor,
     RefreshTopics,
 )
+from model.commands.explain import ExplainRebalances
 from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.groups import (
     ConsumerGroupDescribe,
@@ -106,7 +107,9 @@ def find_audited(command: Command) -> AuditedCommand | None:
 
     Each command is an ``AuditedCommand`` or listed here: mypy finds one that is neither.
     """
-    if isinstance(command, PlaceCommand | DescribeReset | FinishReset | CheckToken | ComputeWhatIf):
+    if isinstance(command, PlaceCommand | DescribeReset | FinishReset | CheckToken):
+        return None
+    if isinstance(command, ComputeWhatIf | ExplainRebalances):
         return None
     if isinstance(command, AuditedCommand):
         return command

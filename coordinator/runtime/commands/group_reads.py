@@ -18,8 +18,11 @@ from coordinator.core.groups.ownership import check_token
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.ledger.ledger_reads import read_rebalances
+from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.runtime.loop.slices import Steps
 from model.commands.command import ReadCommand
+from model.commands.explain import ExplainRebalances
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups, PlanMigration
 from model.commands.ownership import CheckToken
 from model.commands.places import ListPlaces
@@ -44,9 +47,10 @@ SLICE = 500
 class GroupReads:
     """Answers read commands."""
 
-    def __init__(self, context: ShardContext, liveness: Liveness) -> None:
+    def __init__(self, context: ShardContext, liveness: Liveness, ledger: RebalanceLedger) -> None:
         self._context = context
         self._liveness = liveness
+        self._ledger = ledger
 
     def submit(self, command: ReadCommand, reply: Reply) -> None:
         """Read; the response is sent when everything it shows is durable."""
@@ -67,6 +71,21 @@ class GroupReads:
             context.writer.answer_when_durable(generation, reply, answer)
         else:
             context.answer(group_ids, reply, answer)
+
+    def explain(self, command: ExplainRebalances, reply: Reply) -> None:
+        """Tell why the group rebalanced."""
+        group_ids = (command.group_id,)
+        self._context.slices.run(
+            self._explain(command, reply),
+            lambda bug: self._context.answer(group_ids, reply, UnknownServerError(repr(bug))),
+        )
+
+    def _explain(self, command: ExplainRebalances, reply: Reply) -> Steps[None]:
+        group_id = command.group_id
+        shard = self._context.shard_of(group_id)
+        steps = read_rebalances(self._context.store, self._ledger, shard, command)
+        answer = yield from steps
+        self._context.answer((group_id,), reply, answer)
 
     def _wait_times(self, group_id: GroupId) -> WaitTimes:
         clock = self._context.clock

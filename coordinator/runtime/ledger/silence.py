@@ -10,7 +10,12 @@ from model.commands.classic import ClassicDeadline
 from model.commands.consumer import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
 
-_GONE = (CauseKind.MEMBER_LEFT, CauseKind.SESSION_EXPIRED, CauseKind.REBALANCE_TIMEOUT)
+_GONE = (
+    CauseKind.MEMBER_LEFT,
+    CauseKind.SESSION_EXPIRED,
+    CauseKind.REBALANCE_TIMEOUT,
+    CauseKind.ADMINISTRATOR,
+)
 
 
 def compute_silence_ms(

@@ -20,6 +20,7 @@ from muster.v1 import (
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    explain_pb2,
     freeze_pb2,
     group_pb2,
     ownership_pb2,
@@ -37,6 +38,7 @@ FILES: Final = (
     admin_pb2,
     backup_pb2,
     classic_pb2,
+    explain_pb2,
     freeze_pb2,
     group_pb2,
     ownership_pb2,
@@ -171,6 +173,7 @@ RIGHTS: Final[dict[str, Right]] = {
     "UserService.CreateUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
     "UserService.AlterUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
     "UserService.DeleteUser": Right(Operation.ALTER, ResourceType.CLUSTER, {"name": "a"}),
+    "ExplainService.ExplainGroup": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "WhatIfService.WhatIf": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
 }
 """``Session`` is asked action by action: tests/unit/service/session/test_session.py."""

@@ -104,6 +104,17 @@ def test_each_generation_has_an_entry_also_one_that_another_overtakes() -> None:
     assert last.converged_ms is not None
 
 
+def test_whoever_is_removed_by_an_administrator() -> None:
+    server = make_server()
+    join(server, "a")
+    sync(server, 1, "a")
+    server.advance(2_000)
+    server.ask(LeaveGroup(CALLER, G, (LeavingMember(MemberId("a"), by_administrator=True),)))
+    cause = entries(server)[-1].cause
+    assert (cause.kind, cause.member_id) == (CauseKind.ADMINISTRATOR, "a")
+    assert cause.heartbeat_age_ms == 2_000
+
+
 def test_whoever_leaves_or_expires_was_silent_before() -> None:
     server = make_server()
     join(server, "a")

@@ -1,0 +1,1 @@
+"""`muster why` and `muster timeline`: the rebalances of a group."""

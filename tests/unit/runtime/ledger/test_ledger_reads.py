@@ -1,0 +1,118 @@
+"""What is told of a group's rebalances: how each ended, and pages of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.runtime.ledger import ledger_reads
+from model.commands.explain import ExplainRebalances
+from model.errors import GroupIdNotFound
+from model.ids import GroupId
+from model.rebalances import EndedRebalance, Ending, HeldUpBy
+from model.responses.explain import ExplainGroupResponse
+from tests.support.virtual.server import CALLER, VirtualServer
+from tests.unit.runtime.ledger.test_classic_ledger import join, make_server, sync
+
+G = GroupId("g")
+
+
+def explain(
+    server: VirtualServer, since_ms: int = 0, before: tuple[int, int] | None = None, limit: int = 9
+) -> ExplainGroupResponse:
+    answer = server.ask(ExplainRebalances(CALLER, G, since_ms, before, limit))
+    assert isinstance(answer, ExplainGroupResponse), repr(answer)
+    return answer
+
+
+def told(answer: ExplainGroupResponse) -> list[tuple[int, Ending]]:
+    return [(each.rebalance.epoch, each.ending) for each in answer.rebalances]
+
+
+@pytest.fixture
+def server() -> VirtualServer:
+    """A group with epochs 2 to 5, ten ms from each to the next; the last one goes on."""
+    server = VirtualServer({"foo": 4})
+    server.join("g", "a", ["foo"])
+    for member in "bcd":
+        server.advance(10)
+        server.join("g", member, ["foo"])
+    server.settle()
+    return server
+
+
+def test_the_last_goes_on_and_the_others_were_overtaken(server: VirtualServer) -> None:
+    server.advance(5)
+    server.beat(server.heartbeat("g", "a", 2))
+    server.advance(20)
+    answer = explain(server)
+    assert told(answer) == [
+        (5, Ending.GOES_ON),
+        (4, Ending.OVERTAKEN),
+        (3, Ending.OVERTAKEN),
+        (2, Ending.CONVERGED),
+    ]
+    last, third, *_ = answer.rebalances
+    assert (last.ended_ms, third.ended_ms) == (None, last.rebalance.at_ms)
+    (held,) = last.rebalance.held_up
+    assert (held.member_id, held.by, held.took_ms) == ("a", HeldUpBy.REVOKING, 20)
+    assert held.client_id == CALLER.client_id
+
+
+def test_after_a_restart_nobody_knows_how_the_last_ended(server: VirtualServer) -> None:
+    server.restart()
+    assert told(explain(server, limit=1)) == [(5, Ending.UNKNOWN)]
+
+
+def test_pages_end_where_the_next_begins(
+    server: VirtualServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_reads, "SLICE", 1)
+    whole, found, before = explain(server), list[EndedRebalance](), None
+    for has_more in (True, False):
+        answer = explain(server, before=before, limit=2)
+        found += answer.rebalances
+        last = answer.rebalances[-1].rebalance
+        before = last.at_ms, last.epoch
+        assert answer.has_more == has_more
+    assert tuple(found) == whole.rebalances
+
+
+def test_only_what_began_in_a_time(server: VirtualServer) -> None:
+    third = explain(server).rebalances[1].rebalance
+    assert told(explain(server, since_ms=third.at_ms))[-1] == (4, Ending.OVERTAKEN)
+    assert told(explain(server, since_ms=third.at_ms + 1)) == [(5, Ending.GOES_ON)]
+    assert told(explain(server, before=(third.at_ms, 0)))[0] == (3, Ending.OVERTAKEN)
+    assert told(explain(server, before=(third.at_ms + 1, 0)))[0] == (4, Ending.OVERTAKEN)
+    assert told(explain(server, since_ms=third.at_ms + 99)) == []
+
+
+def test_a_group_that_never_was_is_not_found(server: VirtualServer) -> None:
+    answer = server.ask(ExplainRebalances(CALLER, GroupId("h"), 0, None, 9))
+    assert isinstance(answer, GroupIdNotFound)
+    server.ask(server.commit_command("h", "", None, "foo", {0: 1}))
+    answer = server.ask(ExplainRebalances(CALLER, GroupId("h"), 0, None, 9))
+    assert answer == ExplainGroupResponse(GroupId("h"), ())
+
+
+def test_a_classic_group_that_rebalances_is_told_with_whom_it_waits_for() -> None:
+    server = make_server()
+    join(server, "a")
+    sync(server, 1, "a")
+    server.advance(10)
+    join(server, "b")
+    server.advance(500)
+    answer = explain(server)
+    assert told(answer) == [(2, Ending.GOES_ON), (1, Ending.CONVERGED)]
+    current = answer.rebalances[0].rebalance
+    assert (current.cause.member_id, current.epoch_before) == ("b", 1)
+    (held,) = current.held_up
+    assert (held.member_id, held.by, held.took_ms) == ("a", HeldUpBy.JOINING, 501)
+    assert told(explain(server, before=(current.at_ms, 0))) == [(1, Ending.CONVERGED)]
+    assert told(explain(server, limit=1)) == [(2, Ending.GOES_ON)]
+    assert explain(server, limit=1).has_more
+    join(server, "a", is_known=True)
+    server.advance(300)
+    (held,) = explain(server).rebalances[0].rebalance.held_up
+    assert (held.member_id, held.by, held.took_ms) == ("a", HeldUpBy.ASSIGNING, 301)
+    sync(server, 2, "a", "b")
+    assert told(explain(server)) == [(2, Ending.CONVERGED), (1, Ending.CONVERGED)]
