@@ -7,10 +7,16 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 _TICK_S: Final = 0.1
 _FLUSH_S: Final = 60.0
+_UNKNOWN: Final = (
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
+"""A broker that has just come back does not know its topics yet: such records are not produced."""
 
 
 class Traffic:
@@ -27,6 +33,7 @@ class Traffic:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 5,
+                "topic.metadata.refresh.interval.ms": 1_000,
                 "log_level": 0,
             }
         )
@@ -54,12 +61,7 @@ class Traffic:
         number, due = 0, time.monotonic()
         while not self._ending.is_set():
             for _ in range(self._each_tick):
-                self._producer.produce(
-                    self._topic,
-                    str(number),
-                    partition=number % len(self.produced),
-                    on_delivery=self._note,
-                )
+                self._produce(number)
                 number += 1
             self._producer.poll(0)
             due += _TICK_S
@@ -67,9 +69,20 @@ class Traffic:
         if self._producer.flush(_FLUSH_S):
             self.failures.append("not all was produced in time")
 
+    def _produce(self, number: int) -> None:
+        partition = number % len(self.produced)
+        try:
+            self._producer.produce(
+                self._topic, str(number), partition=partition, on_delivery=self._note
+            )
+        except KafkaException as error:
+            if error.args[0].code() not in _UNKNOWN:
+                raise
+
     def _note(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.failures.append(str(error))
+            if error.code() not in _UNKNOWN:
+                self.failures.append(str(error))
             return
         name = f"{message.topic()}-{message.partition()}"
         self.produced[name] = max(self.produced[name], (message.offset() or 0) + 1)
