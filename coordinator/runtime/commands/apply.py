@@ -70,6 +70,7 @@ class Apply:
         self._replayer = replayer
         self._waiting = waiting
         self._effects = effects
+        self._ledger, self._rebalancing = effects.ledger, effects.ledger.going_on
         self._turns = turns
         self._stopped = stopped
         self._catalogue = catalogue
@@ -169,9 +170,8 @@ class Apply:
     ) -> None:
         group_id = command.group_id
         waited, is_written = NOTHING_WAITED, bool(outcome.records or outcome.side)
-        ledger = self._effects.ledger
         if outcome.effects:
-            ledger.before(shard, command, outcome)
+            self._ledger.before(shard, command, outcome)
         if is_written:
             waited = self._replayer.replay(shard, group_id, outcome)
         if outcome.classic is not None:
@@ -180,8 +180,8 @@ class Apply:
             self._effects.deadlines.heard(group_id, command.member_id)
             self._effects.regexes.heard(shard, command)
         self._effects.carry_out_all(outcome.effects)
-        if ledger.is_about(group_id):
-            ledger.observe(shard, group_id, command, outcome)
+        if group_id in self._rebalancing:
+            self._ledger.observe(shard, group_id, command, outcome)
         is_classic, has_more = outcome.classic is not None, outcome.then is not None
         if not (is_classic or has_more):
             assert outcome.response is not None, f"{command} has no response"

@@ -57,7 +57,7 @@ class GoingOn:
         self.target_epoch = group.target_epoch
         target, owner = np.array(group.target, np.int32), np.array(group.owner, np.int32)
         self.moved = int(np.count_nonzero(target != owner))
-        self.waiting = iter(list(group.members()))
+        self.waiting = iter(tuple(group.entries.values()))
         self.witness = next(self.waiting, None)
 
     def has_converged(self, group: ConsumerGroup) -> bool:
@@ -68,7 +68,7 @@ class GoingOn:
             return False
         while self.witness is not None:
             witness = self.witness
-            is_there = group.entries.get(witness.member_id) is witness
+            is_there = group.entries.get(witness.member_id) is witness and witness.is_member
             if is_there and not witness.is_reconciled_to(self.target_epoch):
                 return False
             self.witness = next(self.waiting, None)

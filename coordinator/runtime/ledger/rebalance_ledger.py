@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.state.classic_group import ClassicGroup
 from coordinator.core.state.classic_states import ClassicGroupState
+from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,
@@ -33,6 +35,8 @@ from model.rebalances import HeldUp, HeldUpBy, Rebalance
 from storage.causes_codec import encode_causes_key, encode_rebalance
 from storage.log_store import Change
 
+_OF_MEMBERS: Final = (ConsumerGroupHeartbeat, ReconcileMember)
+
 
 class RebalanceLedger:
     """Follows the rebalances that go on, and makes their entries."""
@@ -48,14 +52,11 @@ class RebalanceLedger:
         self._liveness = liveness
         self._stats = stats
         self._shard_of = shard_of
-        self._going_on: dict[GroupId, GoingOn] = {}
+        self.going_on: dict[GroupId, GoingOn] = {}
+        """The rebalances that go on, by group."""
         self._touched: dict[GroupId, None] = {}
         self._unwritten: dict[bytes, bytes] = {}
         self._silence_ms: int | None = None
-
-    def is_about(self, group_id: GroupId) -> bool:
-        """Whether a rebalance of the group goes on."""
-        return group_id in self._going_on
 
     # ------------------------------------------------------------------ what outcomes tell
 
@@ -78,7 +79,7 @@ class RebalanceLedger:
             )
 
     def _note_late(self, shard: Shard, command: ExpireClassicDeadline) -> None:
-        going = self._going_on.get(command.group_id)
+        going = self.going_on.get(command.group_id)
         group = shard.classic_group(command.group_id)
         if going is not None and group is not None and command.deadline is ClassicDeadline.JOIN:
             going.note_late(group, self._clock.monotonic_ms())
@@ -88,14 +89,16 @@ class RebalanceLedger:
         if not effect.causes:
             return
         group_id = effect.group_id
-        known = self._going_on.get(group_id)
+        known = self.going_on.get(group_id)
         if known is None or known.entry is not None or known.is_classic:
-            cause = replace(effect.causes[0], heartbeat_age_ms=self._silence_ms)
+            cause = effect.causes[0]
+            if self._silence_ms is not None:
+                cause = replace(cause, heartbeat_age_ms=self._silence_ms)
             now = self._clock.now()
             going = GoingOn(cause, now.monotonic_ms, now.wall_ms)
             if known is not None:
                 going.asked = known.asked
-            self._going_on[group_id] = known = going
+            self.going_on[group_id] = known = going
         known.causes += effect.count
         known.bumps += 1
         self._touched[group_id] = None
@@ -103,30 +106,30 @@ class RebalanceLedger:
     def note_classic(self, effect: NoteRebalance) -> None:
         """A classic group begins a rebalance; one that had a generation is in the ledger."""
         if effect.cause is not None:
-            known = self._going_on.get(effect.group_id)
+            known = self.going_on.get(effect.group_id)
             if known is not None and known.is_classic and known.has_joined:
                 self._put(effect.group_id, known.make_classic_entry(effect.generation))
             cause = replace(effect.cause, heartbeat_age_ms=self._silence_ms)
             now = self._clock.now()
             going = GoingOn(cause, now.monotonic_ms, now.wall_ms, is_classic=True, causes=1)
             going.generation = effect.generation
-            self._going_on[effect.group_id] = going
+            self.going_on[effect.group_id] = going
 
     def note_asked(self, effect: ArmRebalanceTimeout) -> None:
         """A member is asked to give partitions up."""
-        going = self._going_on.get(effect.group_id)
+        going = self.going_on.get(effect.group_id)
         if going is not None:
             going.asked.setdefault(effect.member_id, self._clock.monotonic_ms())
 
     def note_revoked(self, effect: CancelRebalanceTimeout) -> None:
         """A member has given the partitions up."""
-        going = self._going_on.get(effect.group_id)
+        going = self.going_on.get(effect.group_id)
         if going is not None:
             going.note_revoked(effect.member_id, self._clock.monotonic_ms())
 
     def observe(self, shard: Shard, group_id: GroupId, command: object, outcome: Outcome) -> None:
         """Look at the group after each outcome: has it changed, and who has changed it?"""
-        going = self._going_on[group_id]
+        going = self.going_on[group_id]
         if outcome.classic is not None:
             self._observe_classic(going, outcome.classic, command, bool(outcome.records))
             return
@@ -137,7 +140,7 @@ class RebalanceLedger:
             self._forget_if_gone(shard, group_id)
             return
         going.look(group)
-        if isinstance(command, ConsumerGroupHeartbeat | ReconcileMember):
+        if isinstance(command, _OF_MEMBERS):
             going.last = command.member_id, self._clock.monotonic_ms()
         self._touched[group_id] = None
 
@@ -162,16 +165,16 @@ class RebalanceLedger:
         converged_ms = max(self._clock.now().wall_ms, going.began_wall_ms)
         entry = going.make_classic_entry(group.generation, converged_ms)
         self._put(group.group_id, entry)
-        del self._going_on[group.group_id]
+        del self.going_on[group.group_id]
 
     def _forget_if_gone(self, shard: Shard, group_id: GroupId) -> None:
         """A group that is deleted rebalances no more."""
         if shard.classic_group(group_id) is None:
-            del self._going_on[group_id]
+            del self.going_on[group_id]
 
     def find_current(self, shard: Shard, group_id: GroupId) -> Rebalance | None:
         """The rebalance of the group that goes on, with whom the others wait for now."""
-        going = self._going_on.get(group_id)
+        going = self.going_on.get(group_id)
         if going is None:
             return None
         now_ms = self._clock.monotonic_ms()
@@ -202,27 +205,37 @@ class RebalanceLedger:
         self._unwritten[key] = encode_rebalance(entry)
 
     def _settle(self, group_id: GroupId) -> None:
-        going = self._going_on.get(group_id)
+        going = self.going_on.get(group_id)
         if going is None or going.is_classic:
             return
         group = self._shard_of(group_id).consumer_groups.get(group_id)
         if group is None:
-            del self._going_on[group_id]
+            del self.going_on[group_id]
             return
-        entry = before = going.entry
-        if entry is None:
-            epoch_before = max(group.group_epoch - going.bumps, 0)
-            epochs = epoch_before, group.group_epoch
-            entry = Rebalance(going.began_wall_ms, *epochs, False, going.cause, going.causes)
-        entry = replace(entry, moved=going.moved)
-        if going.has_converged(group):
-            converged_ms = max(self._clock.now().wall_ms, entry.at_ms)
+        before, is_over = going.entry, going.has_converged(group)
+        if before is not None and before.moved == going.moved and not is_over:
+            return
+        if is_over:
+            del self.going_on[group_id]
+        going.entry = self._make_entry(going, group, is_over)
+        self._put(group_id, going.entry)
+
+    def _make_entry(self, going: GoingOn, group: ConsumerGroup, is_over: bool) -> Rebalance:
+        before, epoch = going.entry, group.group_epoch
+        held_up: tuple[HeldUp, ...] = ()
+        if is_over:
             held_up = tuple(
                 HeldUp(member_id, find_client_id(group, member_id), by, took_ms)
                 for member_id, by, took_ms in going.compute_held_up()
             )
-            entry = replace(entry, converged_ms=converged_ms, held_up=held_up)
-            del self._going_on[group_id]
-        if entry != before:
-            going.entry = entry
-            self._put(group_id, entry)
+        return Rebalance(
+            going.began_wall_ms,
+            max(epoch - going.bumps, 0) if before is None else before.epoch_before,
+            epoch if before is None else before.epoch,
+            False,
+            going.cause,
+            going.causes,
+            going.moved,
+            max(self._clock.now().wall_ms, going.began_wall_ms) if is_over else None,
+            held_up,
+        )

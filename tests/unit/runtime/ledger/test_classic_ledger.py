@@ -133,4 +133,4 @@ def test_whoever_leaves_or_expires_was_silent_before() -> None:
     entry = entries(server)[-1]
     assert (entry.cause.kind, entry.cause.heartbeat_age_ms) == (CauseKind.SESSION_EXPIRED, 10_000)
     assert (entry.epoch, entry.held_up) == (4, ())
-    assert not server.runtime.parts.ledger.is_about(G)
+    assert G not in server.runtime.parts.ledger.going_on

@@ -119,5 +119,5 @@ def test_a_group_that_is_deleted_rebalances_no_more(server: VirtualServer) -> No
     for member in "ab":
         server.leave("g", member)
     server.ask(DeleteGroup(CALLER, G))
-    assert not server.runtime.parts.ledger.is_about(G)
+    assert G not in server.runtime.parts.ledger.going_on
     assert entries(server)[-1].cause.kind is CauseKind.MEMBER_LEFT
