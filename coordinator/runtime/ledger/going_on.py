@@ -37,7 +37,7 @@ class GoingOn:
     began_wall_ms: int
     is_classic: bool = False
     causes: int = 0
-    bumps: int = 0
+    epoch_before: int = 0
     entry: Rebalance | None = None
     target_epoch: int = -1
     moved: int | None = None
@@ -87,7 +87,8 @@ class GoingOn:
             yield member_id, HeldUpBy.REVOKING, took_ms
         if not self.revoked and self.last is not None:
             member_id, at_ms = self.last
-            yield member_id, HeldUpBy.ACKNOWLEDGING, max(at_ms - self.began_ms, 0)
+            if at_ms > self.began_ms:
+                yield member_id, HeldUpBy.ACKNOWLEDGING, at_ms - self.began_ms
 
     def held(
         self, group: ClassicGroup, member_id: MemberId | None, by: HeldUpBy, took_ms: int

@@ -96,11 +96,12 @@ class RebalanceLedger:
                 cause = replace(cause, heartbeat_age_ms=self._silence_ms)
             now = self._clock.now()
             going = GoingOn(cause, now.monotonic_ms, now.wall_ms)
+            group = self._shard_of(group_id).consumer_groups.get(group_id)
+            going.epoch_before = 0 if group is None else max(group.group_epoch - 1, 0)
             if known is not None:
                 going.asked = known.asked
             self.going_on[group_id] = known = going
         known.causes += effect.count
-        known.bumps += 1
         self._touched[group_id] = None
 
     def note_classic(self, effect: NoteRebalance) -> None:
@@ -230,7 +231,7 @@ class RebalanceLedger:
             )
         return Rebalance(
             going.began_wall_ms,
-            max(epoch - going.bumps, 0) if before is None else before.epoch_before,
+            going.epoch_before,
             epoch if before is None else before.epoch,
             False,
             going.cause,

@@ -22,6 +22,7 @@ from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")
 SUBSCRIPTION = embedded.encode_subscription(embedded.make_subscription(("foo",), None, [], 3), 3)
+ASSIGNMENT = embedded.encode_assignment(embedded.Assignment((), None), 3)
 SETTINGS = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
 
 
@@ -47,7 +48,7 @@ def join(server: VirtualServer, member: str, *, is_known: bool = False, reason: 
 
 def sync(server: VirtualServer, generation: int, *members: str) -> None:
     """The first of the members is the leader."""
-    given = tuple(MemberAssignment(MemberId(each), b"a") for each in members)
+    given = tuple(MemberAssignment(MemberId(each), ASSIGNMENT) for each in members)
     for each in members:
         command = SyncGroup(CALLER, G, MemberId(each), generation, given)
         server.submit(replace(command, assignments=given if each == members[0] else ()))
