@@ -9,8 +9,8 @@ none of the command's doing (``is_sound``).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
 from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.state.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
@@ -23,6 +23,7 @@ from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -39,8 +40,8 @@ NOT_CHECKED: Final = "not_checked"
 INVARIANTS: Final = (ONE_OWNER, ONE_TARGET, EPOCH_ORDER, ONE_MEMBER_PER_INSTANCE, NOT_CHECKED)
 """S1, S4, S5 with S6, and S24 of the specification, and a state in which they cannot be checked."""
 
-_Current: TypeAlias = dict[MemberId, ConsumerGroupCurrentMemberAssignmentValue | None]
-_Targets: TypeAlias = dict[MemberId, ConsumerGroupTargetAssignmentMemberValue | None]
+_Current: TypeAlias = dict[MemberId, ConsumerGroupCurrentMemberAssignmentValue]
+_Targets: TypeAlias = dict[MemberId, ConsumerGroupTargetAssignmentMemberValue]
 _Metadata: TypeAlias = dict[MemberId, ConsumerGroupMemberMetadataValue | None]
 _Parts: TypeAlias = tuple[AssignedTopicPartitions, ...] | tuple[TopicPartitions, ...]
 
@@ -57,17 +58,23 @@ class Violation:
 
 def find_violation(shard: Shard, group_id: GroupId, records: Sequence[Record]) -> Violation | None:
     """The first invariant that does not hold once these records are replayed."""
+    group = shard.consumer_groups.get(group_id, _NO_GROUP)
+    was_sound = group_id not in shard.soft.unsound_groups
+    if was_sound and len(records) <= 2 and _are_plain(group, records):
+        return None
     current: _Current = {}
     targets: _Targets = {}
     metadata: _Metadata = {}
+    left: list[MemberId] = []
+    untargeted: list[MemberId] = []
     epoch = target_epoch = None
     for key, said in records:
         # Not ``match``: this is done for each record that is written.
         kind = type(key)
         if kind is ConsumerGroupCurrentMemberAssignmentKey:
-            current[key.member_id] = said  # type: ignore[union-attr, assignment]
+            _put(current, left, key.member_id, said)  # type: ignore[union-attr]
         elif kind is ConsumerGroupTargetAssignmentMemberKey:
-            targets[key.member_id] = said  # type: ignore[union-attr, assignment]
+            _put(targets, untargeted, key.member_id, said)  # type: ignore[union-attr]
         elif kind is ConsumerGroupMemberMetadataKey:
             metadata[key.member_id] = said  # type: ignore[union-attr, assignment]
         elif kind is ConsumerGroupMetadataKey:
@@ -76,32 +83,66 @@ def find_violation(shard: Shard, group_id: GroupId, records: Sequence[Record]) -
             epoch = said.epoch  # type: ignore[union-attr]
         elif kind is ConsumerGroupTargetAssignmentMetadataKey and said is not None:
             target_epoch = said.assignment_epoch  # type: ignore[union-attr]
-    _take_all_of_removed(metadata, current, targets)
-    group = shard.consumer_groups.get(group_id, _NO_GROUP)
-    was_sound = group_id not in shard.soft.unsound_groups
-    found = None
-    if current or epoch is not None or target_epoch is not None:
-        found = _find_epoch_out_of_order(
-            group,
-            group.group_epoch if epoch is None else epoch,
-            group.target_epoch if target_epoch is None else target_epoch,
-            current,
-            was_sound=was_sound,
-        )
+    for member_id in [each for each, its_own in metadata.items() if its_own is None]:
+        _put(current, left, member_id, None)
+        _put(targets, untargeted, member_id, None)
+    found = _find_epoch_out_of_order(group, epoch, target_epoch, current, was_sound=was_sound)
     if current and found is None:
-        found = _find_second(group, ONE_OWNER, current, was_sound=was_sound)
+        found = _find_second(group, ONE_OWNER, current, left, was_sound=was_sound)
     if targets and found is None:
-        found = _find_second(group, ONE_TARGET, targets, was_sound=was_sound)
-    if metadata and found is None:
-        found = _find_second_of_instance(group, metadata)
-    return found
+        found = _find_second(group, ONE_TARGET, targets, untargeted, was_sound=was_sound)
+    return found or _find_second_of_instance(group, metadata)
 
 
-def _take_all_of_removed(metadata: _Metadata, current: _Current, targets: _Targets) -> None:
-    """The tombstone of a member's metadata removes its other state."""
-    for member_id, said in metadata.items():
-        if said is None:
-            current[member_id] = targets[member_id] = None
+def _are_plain(group: ConsumerGroup, records: Sequence[Record]) -> bool:
+    """Whether these are what most commands write, a step or a join of a member, with nothing wrong.
+
+    ``False`` says nothing: this is but the fast way to find nothing.
+    """
+    key, said = records[0]
+    if type(said) is ConsumerGroupCurrentMemberAssignmentValue:
+        return len(records) == 1 and _is_plain_step(group, key.member_id, said)  # type: ignore[union-attr]
+    if type(said) is not ConsumerGroupMemberMetadataValue or said.instance_id is not None:
+        return False
+    last = records[-1].value
+    return (
+        type(last) is ConsumerGroupMetadataValue
+        and group.target_epoch <= group.group_epoch <= last.epoch
+    )
+
+
+def _is_plain_step(
+    group: ConsumerGroup, member_id: MemberId, said: ConsumerGroupCurrentMemberAssignmentValue
+) -> bool:
+    member = group.entries.get(member_id)
+    if (
+        member is None
+        or said.partitions_pending_revocation
+        or not member.member_epoch <= said.member_epoch <= group.target_epoch <= group.group_epoch
+        or not _owns_what_it_has(member, group.owner)
+    ):
+        return False
+    owner, free = group.owner, (member.slot, NOBODY)
+    for topic in said.assigned_partitions:
+        ranges = group.numbers.ranges(topic.topic_id)
+        if len(ranges) != 1:
+            return False
+        _, base, size, _ = ranges[0]
+        for partition in topic.partitions:
+            if partition >= size or owner[base + partition] not in free:
+                return False
+    return True
+
+
+def _put(
+    found: dict[MemberId, Any], gone: list[MemberId], member_id: MemberId, said: object
+) -> None:
+    """The last record of a member counts."""
+    if said is not None:
+        found[member_id] = said
+        return
+    found.pop(member_id, None)
+    gone.append(member_id)
 
 
 def is_sound(group: ConsumerGroup) -> bool:
@@ -120,8 +161,15 @@ def is_sound(group: ConsumerGroup) -> bool:
 
 
 def _find_epoch_out_of_order(
-    group: ConsumerGroup, epoch: int, target_epoch: int, current: _Current, *, was_sound: bool
+    group: ConsumerGroup,
+    new_epoch: int | None,
+    new_target_epoch: int | None,
+    current: _Current,
+    *,
+    was_sound: bool,
 ) -> Violation | None:
+    epoch = group.group_epoch if new_epoch is None else new_epoch
+    target_epoch = group.target_epoch if new_target_epoch is None else new_target_epoch
     if epoch < group.group_epoch or target_epoch < group.target_epoch:
         detail = (
             f"group epoch {group.group_epoch} becomes {epoch}, "
@@ -131,8 +179,6 @@ def _find_epoch_out_of_order(
     if target_epoch > epoch and was_sound:
         return Violation(EPOCH_ORDER, f"assignment epoch {target_epoch} > group epoch {epoch}")
     for member_id, said in current.items():
-        if said is None:
-            continue
         before = group.entries.get(member_id)
         at = JOIN_EPOCH if before is None else before.member_epoch
         if at > group.target_epoch and not was_sound:
@@ -148,52 +194,66 @@ def _find_epoch_out_of_order(
 
 
 def _find_second(
-    group: ConsumerGroup, invariant: str, claims: _Current | _Targets, *, was_sound: bool
+    group: ConsumerGroup,
+    invariant: str,
+    claims: _Current | _Targets,
+    gone: Iterable[MemberId],
+    *,
+    was_sound: bool,
 ) -> Violation | None:
     """A partition that two members have afterwards. Those of ``claims`` have what it says alone."""
-    slots = group.owner if invariant == ONE_OWNER else group.target
-    numbers = group.numbers
+    is_owner = invariant == ONE_OWNER
+    slots = group.owner if is_owner else group.target
+    entries, numbers = group.entries, group.numbers
     free = {NOBODY}
+    for member_id in gone:
+        if member_id in entries:
+            free.add(entries[member_id].slot)
     claimed: list[int] = []
-    fresh: dict[TopicId, list[int]] = {}
+    are_numbered = True
     for member_id, said in claims.items():
-        member = group.entries.get(member_id)
+        member = entries.get(member_id)
         if member is not None:
-            slot = member.slot
-            free.add(slot)
-            if was_sound and not {slot}.issuperset(
-                map(slots.__getitem__, _list_had(member, invariant))
-            ):
+            free.add(member.slot)
+            if is_owner and was_sound and not _owns_what_it_has(member, slots):
                 detail = f"something that {member_id} has is noted as another's"
                 return Violation(invariant, detail)
-        for topic in () if said is None else _list_parts(said):
+        for topic in _list_parts(said):
             partitions = topic.partitions
-            base = numbers.find_base(topic.topic_id, max(partitions, default=0))
-            if base is None:
-                # No partition of it is had by anybody, or else they are looked at one by one.
-                fresh.setdefault(topic.topic_id, []).extend(partitions)
-            elif base:
-                claimed += [base + partition for partition in partitions]
+            ranges = numbers.ranges(topic.topic_id)
+            if len(ranges) != 1 or not partitions or max(partitions) >= ranges[0].size:
+                # Nobody has any of a topic without numbers.
+                are_numbered = are_numbered and not ranges and len(claims) == 1
+            elif ranges[0].base:
+                base = ranges[0].base
+                claimed += [base + each for each in partitions]
             else:
                 claimed += partitions
     if (
-        free.issuperset(map(slots.__getitem__, claimed))
-        and (len(claims) == 1 or _are_distinct(claimed, *fresh.values()))
-        and not any(map(numbers.partitions, fresh))
+        are_numbered
+        and (len(claims) == 1 or len(set(claimed)) == len(claimed))
+        and free.issuperset(map(slots.__getitem__, claimed))
     ):
         return None
     return _find_second_one_by_one(group, invariant, claims, free, was_sound=was_sound)
 
 
-def _are_distinct(*numbers: list[int]) -> bool:
-    return all(len(set(each)) == len(each) for each in numbers)
+def _owns_what_it_has(member: Member, owner: Sequence[int]) -> bool:
+    slot = member.slot
+    for number in member.assigned:
+        if owner[number] != slot:
+            return False
+    if not member.pending_revocation:
+        return True
+    return all(owner[number] == slot for number in member.pending_revocation)
 
 
 def _list_parts(
     said: ConsumerGroupCurrentMemberAssignmentValue | ConsumerGroupTargetAssignmentMemberValue,
 ) -> _Parts:
-    if isinstance(said, ConsumerGroupTargetAssignmentMemberValue):
+    if type(said) is ConsumerGroupTargetAssignmentMemberValue:
         return said.topic_partitions
+    assert isinstance(said, ConsumerGroupCurrentMemberAssignmentValue)
     if not said.partitions_pending_revocation:
         return said.assigned_partitions
     return said.assigned_partitions + said.partitions_pending_revocation
@@ -212,7 +272,7 @@ def _find_second_one_by_one(
     numbers = group.numbers
     seen: dict[tuple[TopicId, int], MemberId] = {}
     for member_id, said in claims.items():
-        for topic in () if said is None else _list_parts(said):
+        for topic in _list_parts(said):
             topic_id = topic.topic_id
             known = numbers.partitions(topic_id)
             there = [each for each in topic.partitions if each < known]
@@ -221,7 +281,7 @@ def _find_second_one_by_one(
                     was_sound or not _has_already(group, invariant, member_id, number)
                 ):
                     return _describe_second(group, invariant, slots[number], number, member_id)
-            for partition in topic.partitions:
+            for partition in topic.partitions if len(claims) > 1 else ():
                 other = seen.setdefault((topic_id, partition), member_id)
                 if other != member_id:
                     detail = f"partition {partition} of topic {topic_id.hex()} goes to two members"

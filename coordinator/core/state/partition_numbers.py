@@ -62,16 +62,6 @@ class PartitionNumbers:
         """The ranges of a topic, ascending; empty if it has none."""
         return self._by_topic.get(topic_id, [])
 
-    def find_base(self, topic_id: TopicId, highest: int) -> int | None:
-        """What a partition's number is more than the partition, up to ``highest``.
-
-        ``None`` if the topic has grown, or does not have them all.
-        """
-        ranges = self._by_topic.get(topic_id)
-        if ranges is None or len(ranges) > 1 or highest >= ranges[0].size:
-            return None
-        return ranges[0].base
-
     def ensure(self, topic_id: TopicId, partitions: int) -> None:
         """Number those of the partitions 0 to ``partitions - 1`` that have no number yet."""
         known = self.partitions(topic_id)
