@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.broken.broken import BROKEN, Patch, broken
+from tests.sim.broken.broken import BROKEN, Patch, broken, two_owners
 from tests.sim.broken.designated import DESIGNATED
 from tests.sim.broken.designated_classic import CLASSIC, mostly_classic
 from tests.sim.campaign import run_seeds
@@ -23,6 +23,14 @@ def test_it_is_found(patch: Patch, names: frozenset[str]) -> None:
     failure = totals.failures[0]
     assert failure.name in names, f"{failure.what}\n{failure.where}"
     assert run_seeds([failure.seed]).has_passed, "it is not the fault of the seed"
+
+
+def test_the_server_itself_finds_two_owners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the records are replayed, and so before any checker sees them."""
+    two_owners(monkeypatch)
+    totals = run_seeds(range(SEEDS))
+    assert totals.failures, f"{SEEDS} seeds passed"
+    assert "is stopped: invariant one_owner: " in totals.failures[0].what
 
 
 @pytest.mark.parametrize(
