@@ -105,6 +105,7 @@ class Parts:
         self._around = around
         self._scheduler = scheduler
         self._submit = submit
+        self._finishing: set[GroupId] = set()
         self._make_writer()
         self._make_targets()
         self._make_members()
@@ -376,7 +377,14 @@ class Parts:
 
     def finish_reset(self, group_id: GroupId) -> None:
         """Look whether the offsets of a reset can be set, after what is being applied."""
-        self._scheduler.call_soon(lambda: self._submit(FinishReset(group_id), ignore_answer))
+        # Once for many members that give partitions up: each look is at all of the reset.
+        if group_id not in self._finishing:
+            self._finishing.add(group_id)
+            self._scheduler.call_soon(partial(self._finish_reset, group_id))
+
+    def _finish_reset(self, group_id: GroupId) -> None:
+        self._finishing.discard(group_id)
+        self._submit(FinishReset(group_id), ignore_answer)
 
     def _groups_of(self, name: TopicName) -> Iterable[GroupId]:
         for shard in self._around.shards:

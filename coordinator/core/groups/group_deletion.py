@@ -18,6 +18,7 @@ from coordinator.core.state.foreign_groups import ShareGroup, StreamsGroup
 from coordinator.core.state.freezes import compute_freeze_end
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import CancelClassicDeadline, Outcome, Release
+from coordinator.core.state.reset_of_group import compute_reset_end
 from coordinator.core.state.shard import Shard
 from model.commands.classic import ClassicDeadline
 from model.commands.groups import DeleteGroup
@@ -38,7 +39,6 @@ from model.log.share_records import (
     ShareGroupStatePartitionMetadataKey,
     ShareGroupTargetAssignmentMetadataKey,
 )
-from model.log.side_records import GroupResetKey, SideRecord
 from model.log.streams_records import (
     StreamsGroupMetadataKey,
     StreamsGroupTargetAssignmentMetadataKey,
@@ -99,9 +99,10 @@ def handle_delete_group(
         for topic, partition in offsets
     ]
     records += _compute_tombstones(shard, command.group_id)
-    side = compute_freeze_end(shard, command.group_id)
-    if command.group_id in shard.resets:
-        side = (*side, SideRecord(GroupResetKey(shard.partition, command.group_id), None))
+    side = (
+        *compute_freeze_end(shard, command.group_id),
+        *compute_reset_end(shard, command.group_id),
+    )
     return Outcome(tuple(records), Done(), side=side, last_offsets=True)
 
 
@@ -120,6 +121,7 @@ def handle_give_group_up(
         effects=() if classic is None else tuple(_compute_cancellations(classic)),
         side=(
             *compute_freeze_end(shard, group_id),
+            *compute_reset_end(shard, group_id),
             *compute_place_records(shard, group_id, Place.UPSTREAM, now),
         ),
         releases=() if classic is None else tuple(_compute_refusals(classic)),

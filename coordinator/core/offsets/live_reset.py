@@ -18,7 +18,7 @@ from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.metadata_hash import compute_metadata_hash
 from coordinator.core.state.outcome import Effect, FinishResetSoon, NoteEpochCauses, Outcome
-from coordinator.core.state.reset_of_group import ResetOfGroup
+from coordinator.core.state.reset_of_group import ResetOfGroup, compute_reset_end
 from coordinator.core.state.shard import Shard
 from model.causes import Cause, CauseKind
 from model.commands.resets import FinishReset, ResetOffsets
@@ -26,8 +26,10 @@ from model.errors import ResetRefused
 from model.group_resets import GroupReset, ResetTopic
 from model.ids import GroupId
 from model.log.records import (
+    ConsumerGroupMetadataKey,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
     Record,
@@ -154,8 +156,22 @@ def find_owners(group: ConsumerGroup, reset: ResetOfGroup) -> Iterator[Member]:
 
 
 def settle_reset(shard: Shard, group_id: GroupId, outcome: Outcome) -> Outcome:
-    """After each change of a group whose reset goes on it may be time to set the offsets."""
+    """After each change of a group whose reset goes on it may be time to set the offsets.
+
+    A reset ends with its group, also if nobody deletes that.
+    """
     reset = shard.resets.get(group_id)
-    if reset is None or reset.is_set:
+    if reset is None:
+        return outcome
+    if outcome.converted is None and _removes_group(outcome):
+        return outcome.with_side((*outcome.side, *compute_reset_end(shard, group_id)))
+    if reset.is_set:
         return outcome
     return replace(outcome, effects=(*outcome.effects, FinishResetSoon(group_id)))
+
+
+def _removes_group(outcome: Outcome) -> bool:
+    return any(
+        said is None and isinstance(key, ConsumerGroupMetadataKey | GroupMetadataKey)
+        for key, said in outcome.records
+    )

@@ -277,11 +277,11 @@ def compute_reset_check(
     reset = shard.resets.get(group.group_id)
     if reset is None:
         return None
-    foreign = reset.find_numbers(group) - {*member.assigned, *member.pending_revocation}
+    of_reset, owner = reset.find_numbers(group), group.owner
 
     def check(topic: Topic, partition: int) -> None:
         numbers = group.numbers.known_numbers((TopicPartitions(topic.topic_id, (partition,)),))
-        if not foreign.isdisjoint(numbers):
+        if any(each in of_reset and owner[each] != member.slot for each in numbers):
             raise compute_stale(
                 member,
                 f"The offset of partition {topic.name}-{partition} was reset, and the partition is "

@@ -11,6 +11,7 @@ from coordinator.core.state.partition_numbers import PartitionNumbers
 from model.group_resets import GroupReset
 from model.ids import GroupId
 from model.log.records import TopicPartitions
+from model.log.side_records import GroupResetKey, SideRecord
 
 if TYPE_CHECKING:
     from coordinator.core.state.shard import Shard
@@ -62,3 +63,13 @@ def compute_withheld(shard: Shard, group: ConsumerGroup) -> Set[int]:
     resets: Mapping[GroupId, ResetOfGroup] = shard.resets
     reset = resets.get(group.group_id) if resets else None
     return _NOTHING if reset is None or reset.is_set else reset.find_numbers(group)
+
+
+def compute_reset_end(shard: Shard, group_id: GroupId) -> tuple[SideRecord, ...]:
+    """The side record that ends the reset of a group that is removed; none if it has none.
+
+    The next group with its id owes it nothing.
+    """
+    if group_id not in shard.resets:
+        return ()
+    return (SideRecord(GroupResetKey(shard.partition, group_id), None),)

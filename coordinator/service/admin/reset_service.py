@@ -94,6 +94,9 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
     async def _reset(
         self, caller: Caller, group_id: GroupId, request: reset_pb2.ResetOffsetsRequest
     ) -> reset_pb2.ResetOffsetsResponse:
+        # Before anything tells which topics there are.
+        named = {TopicName(topic.topic_name) for topic in request.topics}
+        self._access.check_topics(caller, Operation.READ, named)
         committed = await self._fetch(caller, group_id)
         wanted = await self._find_wanted(caller, request)
         places = self._choose(request, committed, wanted)

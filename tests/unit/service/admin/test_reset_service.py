@@ -70,3 +70,16 @@ async def test_the_right_to_the_other_group_is_needed() -> None:
         request = reset_pb2.ResetOffsetsRequest(group_id="loose", other_group_id="secret")
         code, _ = await info(stub.ResetOffsets(request))
         assert code is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_topics_that_the_caller_may_not_read_are_as_topics_that_are_not_there() -> None:
+    rights = Rights(is_denied=lambda asked: asked.resource_type is ResourceType.TOPIC)
+    async with running_stand(authorizer=rights) as stand:
+        await make_groups(stand)
+        stub = reset_pb2_grpc.ResetServiceStub(stand.channel())
+        for name, partition in (("orders", 0), ("orders", 99), ("none", 0)):
+            topics = [types_pb2.TopicPartitions(topic_name=name, partitions=[partition])]
+            asked = reset_pb2.ResetOffsetsRequest(group_id="loose", topics=topics, offset=1)
+            code, detail = await info(stub.ResetOffsets(asked))
+            assert code is grpc.StatusCode.PERMISSION_DENIED, (name, partition)
+            assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
