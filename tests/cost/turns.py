@@ -16,11 +16,11 @@ from heapq import heappop
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from tests.support import memory
+from tests.support import memory, sorted_map
 
 T = TypeVar("T")
 
-_STORE: Final = memory.__file__
+_STORE: Final = (memory.__file__, sorted_map.__file__)
 STEPS_PER_MS: Final = 20_000
 """What a busy core of 2026 does, measured without anybody who counts: 18,000 to 37,000 steps of the
 code below in a millisecond (``python -m tests.cost.turns`` says what it is here)."""
@@ -52,7 +52,7 @@ class Steps:
         if event in ("line", "call"):
             self.count += 1
         # Of the store each call is a step, as of RocksDB, which is not Python.
-        return None if frame.f_code.co_filename == _STORE else self._trace
+        return None if frame.f_code.co_filename in _STORE else self._trace
 
     @contextmanager
     def on(self) -> Iterator[None]:

@@ -21,7 +21,8 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.calls.sequences import NO_NUMBER, Sequences
 from coordinator.service.session.session import Session
 from coordinator.service.streams.sessions import SessionRegistry
-from model.commands.consumer import Deadline
+from model.caller import INTERNAL
+from model.commands.consumer import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
 from muster.commit_order import CommitOrder
 from muster.connection.lease import ClassicLease, Lease
@@ -99,7 +100,8 @@ def rebalances_end_before_leases(patch: pytest.MonkeyPatch) -> None:
     """A member is put out as its rebalance timeout passes, whatever it was promised."""
 
     def hasty(self: Liveness, entry: MemberLiveness, epoch: int, now_ms: int, found: Any) -> None:
-        found.append(self._expire(entry, Deadline.REBALANCE, epoch))
+        who = INTERNAL, entry.group_id, entry.member_id
+        found.append(ExpireMember(*who, Deadline.REBALANCE, epoch))
         entry.rebalance = None
 
     patch.setattr(Liveness, "_look_at_rebalance", hasty)
