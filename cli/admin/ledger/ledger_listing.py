@@ -111,7 +111,9 @@ def _render_held_up(held: explain_pb2.HeldUp) -> str:
 
 
 def render_cause(cause: int) -> str:
-    """As the metric `muster_rebalances_total` spells it."""
+    """As the metric `muster_rebalances_total` spells it; a later version may have others."""
+    if cause not in explain_pb2.RebalanceCause.values():
+        return "unknown"
     return explain_pb2.RebalanceCause.Name(cause).removeprefix("REBALANCE_CAUSE_").lower()
 
 

@@ -40,12 +40,21 @@ class ResetClient:
         return self._call(self._stub.ResetOffsets, request)
 
     def wait_until_set(self, group_id: str, group_epoch: int) -> None:
-        """Wait until the reset with this group epoch is done. Raises ``CommandError`` if late."""
+        """Wait until the reset with this group epoch is done.
+
+        Raises ``CommandError`` if it is late, or was given up with its group.
+        """
         end_s = time.monotonic() + self._timeout_s
         request = reset_pb2.GetResetRequest(group_id=group_id)
         while True:
             found = self._call(self._stub.GetReset, request)
-            if found.done or found.group_epoch != group_epoch:
+            if found.group_epoch < group_epoch:
+                raise CommandError(
+                    f"the reset of {group_id} was given up: the group was removed, or became a "
+                    "classic group; its offsets are as they were",
+                    ExitCode.PRECONDITION,
+                )
+            if found.done or found.group_epoch > group_epoch:
                 return
             if time.monotonic() > end_s:
                 owners = ", ".join(

@@ -94,6 +94,9 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
     async def _reset(
         self, caller: Caller, group_id: GroupId, request: reset_pb2.ResetOffsetsRequest
     ) -> reset_pb2.ResetOffsetsResponse:
+        if request.WhichOneof("to") == "timestamp_ms" and request.timestamp_ms < 0:
+            # To ListOffsets these are positions.
+            raise InvalidField("timestamp_ms", "timestamp_ms must not be below 0")
         # Before anything tells which topics there are.
         named = {TopicName(topic.topic_name) for topic in request.topics}
         self._access.check_topics(caller, Operation.READ, named)

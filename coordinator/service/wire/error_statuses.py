@@ -135,6 +135,11 @@ FENCING: Final = frozenset(
 """Codes that fence a member with an epoch above 0: it is not in the group any more."""
 
 
+TEXT_MAX_BYTES: Final = 1_024
+"""A status is in the trailers, with its text up to six times as long. gRPC clients refuse trailers
+above 8 KiB, and then show neither; names that a client chose may be longer."""
+
+
 class InvalidField(InvalidRequest):
     """A field of a request is invalid; ``field`` is its path within the request."""
 
@@ -161,8 +166,9 @@ def compute_status(error: GroupError, metadata: dict[str, str]) -> Status:
     status_code = STATUS_OF[error.code]
     # Kafka's error name goes first: many clients show only this text.
     message = f"{error.code.name}: {error.message}" if error.message else error.code.name
-    status = Status(code=status_code.value[0], message=message)
-    info = {"kafka_error_code": str(int(error.code)), **metadata}
+    status = Status(code=status_code.value[0], message=_cut(message))
+    info = {"kafka_error_code": str(int(error.code))}
+    info.update((key, _cut(value)) for key, value in metadata.items())
     details = [ErrorInfo(reason=error.code.name, domain=DOMAIN, metadata=info)]
     for detail in (*details, *_compute_details(error, status_code)):
         packed = Any()
@@ -171,11 +177,19 @@ def compute_status(error: GroupError, metadata: dict[str, str]) -> Status:
     return status
 
 
+def _cut(text: str) -> str:
+    """The text, truncated."""
+    encoded = text[:TEXT_MAX_BYTES].encode()
+    if len(encoded) <= TEXT_MAX_BYTES and len(text) <= TEXT_MAX_BYTES:
+        return text
+    return encoded[: TEXT_MAX_BYTES - 3].decode(errors="ignore") + "..."
+
+
 def _compute_details(
     error: GroupError, status_code: grpc.StatusCode
 ) -> tuple[RetryInfo | BadRequest | PreconditionFailure, ...]:
     if isinstance(error, InvalidField):
-        violation = BadRequest.FieldViolation(field=error.field, description=error.message)
+        violation = BadRequest.FieldViolation(field=error.field, description=_cut(error.message))
         return (BadRequest(field_violations=[violation]),)
     if error.code in RETRIABLE:
         delay = Duration()
@@ -185,6 +199,8 @@ def _compute_details(
             delay.FromMilliseconds(RETRY_DELAY_MS)
         return (RetryInfo(retry_delay=delay),)
     if status_code is grpc.StatusCode.FAILED_PRECONDITION:
-        failed = PreconditionFailure.Violation(type=error.code.name, description=error.message)
+        failed = PreconditionFailure.Violation(
+            type=error.code.name, description=_cut(error.message)
+        )
         return (PreconditionFailure(violations=[failed]),)
     return ()

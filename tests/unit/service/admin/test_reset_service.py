@@ -40,6 +40,19 @@ async def test_offsets_that_are_none_are_refused(stand: Stand) -> None:
     for request, expected in (
         (reset_pb2.ResetOffsetsRequest(group_id="loose"), grpc.StatusCode.INVALID_ARGUMENT),
         (reset_pb2.ResetOffsetsRequest(offset=1), grpc.StatusCode.INVALID_ARGUMENT),
+        *(
+            (
+                reset_pb2.ResetOffsetsRequest(group_id="loose", timestamp_ms=special),
+                grpc.StatusCode.INVALID_ARGUMENT,
+            )
+            for special in (-1, -2, -3)
+        ),
+        (
+            reset_pb2.ResetOffsetsRequest(
+                group_id="loose", topics=[types_pb2.TopicPartitions(topic_name="x" * 100_000)]
+            ),
+            grpc.StatusCode.NOT_FOUND,
+        ),
         (
             reset_pb2.ResetOffsetsRequest(group_id="loose", plan=plan(-1)),
             grpc.StatusCode.OUT_OF_RANGE,

@@ -18,6 +18,7 @@ from coordinator.service.wire.error_statuses import (
     FENCING,
     RETRIABLE,
     STATUS_OF,
+    TEXT_MAX_BYTES,
     InvalidField,
     compute_status,
     encode_group_error,
@@ -118,6 +119,22 @@ def test_details_say_what_programs_can_use(error: GroupError, detail: type) -> N
         assert unpacked.field_violations[0].field == "page_size"
     if detail is RetryInfo:
         assert unpacked.retry_delay.ToMilliseconds() == 500
+
+
+@pytest.mark.parametrize("sign", ["x", "\x1b", "\u20ac", "\U0001f600"])
+def test_trailers_stay_below_what_clients_take(sign: str) -> None:
+    long = sign * 100_000
+    for error in (errors.NonEmptyGroup(long), InvalidField("group_id", long)):
+        status = compute_status(error, {"group_id": long})
+        assert status.message.startswith(f"{error.code.name}: {sign * 50}")
+        assert status.message.endswith("...")
+        packed = len(status.SerializeToString()) * 4 // 3
+        escaped = sum(1 if 0x20 <= each < 0x7F else 3 for each in status.message.encode())
+        assert packed + escaped < 8_000
+    exact = "x" * TEXT_MAX_BYTES
+    info = ErrorInfo()
+    assert compute_status(errors.NonEmptyGroup(), {"group_id": exact}).details[0].Unpack(info)
+    assert info.metadata["group_id"] == exact
 
 
 def test_the_sdk_knows_the_same_codes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.admin.ledger.cause_text import describe_cause, render_span
+from cli.admin.ledger.ledger_listing import render_cause
 from muster.v1 import explain_pb2
 from muster.v1.explain_pb2 import RebalanceCause
 
@@ -37,6 +38,7 @@ def test_a_cause_of_a_later_version() -> None:
     rebalance = explain_pb2.Rebalance()
     rebalance.MergeFromString(b"\x28\x63")
     assert describe_cause(rebalance) == "the cause is not known to this version"
+    assert render_cause(rebalance.cause) == "unknown"
 
 
 @pytest.mark.parametrize(

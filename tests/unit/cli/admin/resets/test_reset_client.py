@@ -1,0 +1,30 @@
+"""How long `muster group reset` waits for a reset that goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.admin.resets.reset_client import ResetClient, connect_for_resets
+from cli.errors import CommandError, ExitCode
+from muster.v1 import reset_pb2
+
+
+def wait(monkeypatch: pytest.MonkeyPatch, found: reset_pb2.GetResetResponse) -> None:
+    """Wait for the reset of epoch 5 while the server tells of another state."""
+    monkeypatch.setattr(ResetClient, "_call", lambda *_: found)
+    with connect_for_resets("127.0.0.1:1", 0.0, None) as client:
+        client.wait_until_set("g", 5)
+
+
+@pytest.mark.parametrize(("epoch", "done"), [(5, True), (6, False), (6, True)])
+def test_a_reset_that_is_done(monkeypatch: pytest.MonkeyPatch, epoch: int, done: bool) -> None:
+    """The next reset begins only after it."""
+    wait(monkeypatch, reset_pb2.GetResetResponse(group_epoch=epoch, done=done))
+
+
+@pytest.mark.parametrize(("epoch", "done"), [(0, False), (3, False), (3, True)])
+def test_a_reset_that_was_given_up(monkeypatch: pytest.MonkeyPatch, epoch: int, done: bool) -> None:
+    """There is none any more, or that of another group with the same id."""
+    with pytest.raises(CommandError, match="was given up") as error:
+        wait(monkeypatch, reset_pb2.GetResetResponse(group_epoch=epoch, done=done))
+    assert error.value.exit_code is ExitCode.PRECONDITION
