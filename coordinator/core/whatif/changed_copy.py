@@ -32,7 +32,7 @@ from coordinator.core.target.target_assignment import (
 )
 from coordinator.core.target.target_install import handle_install_target
 from coordinator.core.target.target_steps import ContinueMoves, handle_continue_moves
-from coordinator.core.whatif.question import compute_new_member_id, find_named_member
+from coordinator.core.whatif.question import compute_new_member_ids, find_named_member
 from model.caller import INTERNAL, Caller
 from model.causes import CauseKind
 from model.commands.consumer import (
@@ -117,7 +117,7 @@ class ChangedCopy:
 
     def _change(self) -> list[ReconcileMember]:
         """All changes; returns what is left to do of the joins once there is a target."""
-        usual = _compute_usual(self.group)
+        usual, taken = _compute_usual(self.group), frozenset(self.group.entries)
         if self.question.resumes and self.question.group_id in self.shard.freezes:
             self._resume()
         if self.question.protocol is not None:
@@ -130,7 +130,8 @@ class ChangedCopy:
         for member_id in gone.keys() - {member.member_id for member in leaving}:
             member = self.group.entries[member_id]
             self._replay(compute_reservation(self.shard, self.group, member, Done()))
-        joins = [self._join(index, usual) for index in range(self.question.add)]
+        new = compute_new_member_ids(self.question.group_id, self.question.add, taken)
+        joins = [self._join(member_id, usual) for member_id in new]
         # The grace period of those that nobody has replaced ends.
         left = (self.group.member(member_id) for member_id in gone)
         self._remove([member for member in left if member is not None and member.is_reserved])
@@ -184,12 +185,12 @@ class ChangedCopy:
             records, _ = compute_removal(self.shard, self.group, members, LEFT)
             self._replay(Outcome(records=records))
 
-    def _join(self, index: int, usual: _Newcomer) -> ReconcileMember:
+    def _join(self, member_id: MemberId, usual: _Newcomer) -> ReconcileMember:
         group_id = self.question.group_id
         command = ConsumerGroupHeartbeat(
             Caller("", usual.client_id, ""),
             group_id,
-            compute_new_member_id(group_id, index),
+            member_id,
             JOIN_EPOCH,
             rebalance_timeout_ms=NEW_REBALANCE_TIMEOUT_MS,
             subscribed_topic_names=usual.names,

@@ -14,7 +14,7 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.shard import Shard
 from coordinator.core.whatif.answer import Owners, compute_loads, compute_moves
-from coordinator.core.whatif.question import compute_new_member_id, find_named_member
+from coordinator.core.whatif.question import compute_new_member_ids, find_named_member
 from model.ids import InstanceId, MemberId, TopicId
 from model.topics import Topic
 from model.what_if import WhatIf, WhatIfAnswer
@@ -91,7 +91,8 @@ def _change_members(
     gone = {find_named_member(group, name).member_id for name in question.remove}
     kept = [each for each in members if each.member_id not in gone]
     usual = max((each.topics for each in members), key=len, default=())
-    ids = (compute_new_member_id(question.group_id, index) for index in range(question.add))
+    taken = frozenset(MemberId(each.member_id) for each in members)
+    ids = compute_new_member_ids(question.group_id, question.add, taken)
     return [*kept, *(ClassicMember(each, usual) for each in ids)]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from hashlib import sha256
+from itertools import count as numbers
+from itertools import islice
 from typing import Final
 
 from coordinator.core.client_assignors.selection import compute_client_assignor_choice
@@ -39,6 +41,14 @@ def compute_new_member_id(group_id: GroupId, index: int) -> MemberId:
     """
     digest = sha256(f"{group_id}/{index}".encode()).digest()
     return MemberId(urlsafe_b64encode(digest[:16]).decode().rstrip("="))
+
+
+def compute_new_member_ids(
+    group_id: GroupId, count: int, taken: Collection[MemberId]
+) -> Iterator[MemberId]:
+    """The ids of new members; a client that chose one of them is another member."""
+    ids = (compute_new_member_id(group_id, index) for index in numbers())
+    return islice((each for each in ids if each not in taken), count)
 
 
 def check_what_if(shard: Shard, question: WhatIf, assignors: Collection[str]) -> ConsumerGroup:
