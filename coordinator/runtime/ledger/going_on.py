@@ -12,7 +12,7 @@ import numpy as np
 from coordinator.core.state.classic_group import ClassicGroup, Phase
 from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
 from model.causes import Cause
 from model.ids import MemberId
 from model.rebalances import HeldUp, HeldUpBy, Rebalance
@@ -74,6 +74,13 @@ class GoingOn:
             self.witness = next(self.waiting, None)
         return True
 
+    def go_on_from(self, before: GoingOn, group: ConsumerGroup | None) -> None:
+        """Take over who is asked by the epoch before, without those that are gone."""
+        self.asked = before.asked
+        if group is not None and len(self.asked) > group.member_count:
+            for member_id in [each for each in self.asked if not _is_there(group, each)]:
+                del self.asked[member_id]
+
     def note_revoked(self, member_id: MemberId, now_ms: int) -> None:
         """The member gave partitions up; the slowest are kept."""
         since_ms = self.asked.pop(member_id, None)
@@ -100,9 +107,10 @@ class GoingOn:
 
     def compute_awaited(self, group: ConsumerGroup, now_ms: int) -> tuple[HeldUp, ...]:
         """Whom a consumer group waits for: who has to give partitions up, else who has to ask."""
+        revoking = (each for each in self.asked.items() if _is_there(group, each[0]))
         asked: list[tuple[MemberId, HeldUpBy, int]] = [
             (member_id, HeldUpBy.REVOKING, at_ms)
-            for member_id, at_ms in islice(self.asked.items(), HELD_UP_MAX)
+            for member_id, at_ms in islice(revoking, HELD_UP_MAX)
         ]
         if not asked and self.witness is not None:
             asked = [(self.witness.member_id, HeldUpBy.ACKNOWLEDGING, self.began_ms)]
@@ -151,3 +159,9 @@ def find_client_id(group: ConsumerGroup, member_id: MemberId) -> str:
     """The client id of a member; "" if it is gone."""
     member = group.member(member_id)
     return "" if member is None or member.metadata is None else member.metadata.client_id
+
+
+def _is_there(group: ConsumerGroup, member_id: MemberId) -> bool:
+    """Whether the member is in the group, and not away."""
+    member = group.member(member_id)
+    return member is not None and member.member_epoch != STATIC_LEAVE_EPOCH

@@ -99,7 +99,7 @@ class RebalanceLedger:
             group = self._shard_of(group_id).consumer_groups.get(group_id)
             going.epoch_before = 0 if group is None else max(group.group_epoch - 1, 0)
             if known is not None:
-                going.asked = known.asked
+                going.go_on_from(known, group)
             self.going_on[group_id] = known = going
         known.causes += effect.count
         self._touched[group_id] = None

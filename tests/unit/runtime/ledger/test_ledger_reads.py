@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from coordinator.runtime.ledger import ledger_reads
+from coordinator.runtime.ledger.going_on import GoingOn
+from model.causes import Cause, CauseKind
 from model.commands.explain import ExplainRebalances
 from model.errors import GroupIdNotFound
-from model.ids import GroupId
+from model.ids import GroupId, MemberId
 from model.rebalances import EndedRebalance, Ending, HeldUpBy
 from model.responses.explain import ExplainGroupResponse
 from tests.support.virtual.server import CALLER, VirtualServer
@@ -116,3 +118,21 @@ def test_a_classic_group_that_rebalances_is_told_with_whom_it_waits_for() -> Non
     assert (held.member_id, held.by, held.took_ms) == ("a", HeldUpBy.ASSIGNING, 301)
     sync(server, 2, "a", "b")
     assert told(explain(server)) == [(2, Ending.CONVERGED), (1, Ending.CONVERGED)]
+
+
+def test_nobody_waits_for_a_member_that_is_gone(server: VirtualServer) -> None:
+    server.beat(server.heartbeat("g", "a", 2))
+    server.leave("g", "a")
+    server.advance(20)
+    last = explain(server).rebalances[0]
+    assert (last.rebalance.epoch, last.ending) == (6, Ending.GOES_ON)
+    assert [held.member_id for held in last.rebalance.held_up] == ["b"]
+
+
+def test_members_that_are_gone_are_forgotten_however_many_come_and_go(
+    server: VirtualServer,
+) -> None:
+    before, after = (GoingOn(Cause(CauseKind.MEMBER_LEFT), 0, 0) for _ in range(2))
+    before.asked = dict.fromkeys(map(MemberId, ("a", "e1", "e2", "e3", "e4")), 0)
+    after.go_on_from(before, server.group("g"))
+    assert list(after.asked) == ["a"]
