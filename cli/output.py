@@ -60,10 +60,10 @@ def print_listing(listing: Listing, form: Format) -> None:
             writer.writerow(listing.columns)
             writer.writerows(listing.rows)
         case Format.JSON:
-            print(json.dumps(compute_envelope(listing), indent=2, ensure_ascii=False))
+            print(render_json(compute_envelope(listing), indent=2))
         case Format.JSONL:
             for item in listing.content[listing.items]:
-                print(json.dumps(item, ensure_ascii=False))
+                print(render_json(item))
         case Format.YAML:
             import yaml
 
@@ -73,6 +73,21 @@ def print_listing(listing: Listing, form: Format) -> None:
 def compute_envelope(listing: Listing) -> dict[str, Any]:
     """The content with the command's name and the version of this format."""
     return {"_command": listing.command, "_version": ENVELOPE_VERSION, **listing.content}
+
+
+def render_json(content: Any, indent: int | None = None) -> str:
+    """JSON in which names stay readable, with escapes for what ``make_printable`` escapes."""
+    lines = json.dumps(content, indent=indent, ensure_ascii=False).split("\n")
+    return "\n".join(line if line.isprintable() else _escape_in_json(line) for line in lines)
+
+
+def _escape_in_json(line: str) -> str:
+    return "".join(each if each.isprintable() else _escape_sign(each) for each in line)
+
+
+def _escape_sign(sign: str) -> str:
+    units = sign.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def print_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +20,7 @@ from cli.admin.group.group_views import render_head
 from cli.admin.group.group_waits import name_partitions, render_names
 from cli.admin.watch.group_changes import Change
 from cli.messages import as_dict
-from cli.output import make_printable, print_note
+from cli.output import make_printable, print_note, render_json
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -95,7 +94,7 @@ class JsonLines:
 
     def _print(self, name: str, values: dict[str, Any]) -> None:
         line = {"at": render_time(self._clock()), "group_id": self._group_id, "change": name}
-        print(json.dumps(line | values, ensure_ascii=False), flush=True)
+        print(render_json(line | values), flush=True)
 
 
 class Screen:

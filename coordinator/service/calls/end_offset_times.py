@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import Final
+from typing import Final, TypeAlias
 
-from model.ids import TopicName
+Seen: TypeAlias = tuple[str | bytes, int]
+"""A partition: the id of its topic, or the name where the id is not known."""
 
 SAMPLES_MAX: Final = 32
 """The most samples of a partition; older ones are further apart."""
@@ -66,9 +67,9 @@ class EndOffsetTimes:
 
     def __init__(self, partitions_max: int = PARTITIONS_MAX) -> None:
         self._partitions_max = partitions_max
-        self._samples: dict[tuple[TopicName, int], _Samples] = {}
+        self._samples: dict[Seen, _Samples] = {}
 
-    def add(self, place: tuple[TopicName, int], end: int, now_ms: int) -> None:
+    def add(self, place: Seen, end: int, now_ms: int) -> None:
         """Note where the partition ends now."""
         samples = self._samples.pop(place, None) or _Samples()
         self._samples[place] = samples
@@ -76,9 +77,7 @@ class EndOffsetTimes:
             del self._samples[next(iter(self._samples))]
         samples.add(end, now_ms)
 
-    def compute_lag_ms(
-        self, place: tuple[TopicName, int], committed: int, end: int, now_ms: int
-    ) -> int | None:
+    def compute_lag_ms(self, place: Seen, committed: int, end: int, now_ms: int) -> int | None:
         """For how long the first record that is not committed has been there.
 
         0 if there is none, ``None`` if it was there before the first sample.

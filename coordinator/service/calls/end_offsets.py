@@ -77,9 +77,11 @@ def _set_all(
             end = found.get(place)
             if end is not None:
                 row.end_offset = end
-                times.add(place, end, now_ms)
+                # A topic made again under the name has other records.
+                seen = topic.topic_id or topic.topic_name, row.partition
+                times.add(seen, end, now_ms)
                 if row.HasField("offset"):
-                    lag_ms = times.compute_lag_ms(place, row.offset, end, now_ms)
+                    lag_ms = times.compute_lag_ms(seen, row.offset, end, now_ms)
                     if lag_ms is not None:
                         row.lag_ms = lag_ms
             left -= 1

@@ -76,6 +76,17 @@ def test_json_lines_are_the_items(capsys: pytest.CaptureFixture[str]) -> None:
     assert [json.loads(line) for line in lines] == LISTING.content["topics"]
 
 
+@pytest.mark.parametrize("form", [Format.JSON, Format.JSONL])
+def test_json_moves_no_cursor_either(form: Format, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = '\x9b2J\x7f\u202e\u2028\U000e0001 \x1b[2J\na\\b"gr\u00fcn \U0001f600'
+    print_listing(replace(LISTING, content={"topics": [{"topic_name": odd}]}), form)
+    printed = capsys.readouterr().out
+    assert all(line.isprintable() for line in printed.splitlines())
+    assert "gr\u00fcn \U0001f600" in printed
+    content = json.loads(printed)
+    assert (content if form is Format.JSONL else content["topics"][0])["topic_name"] == odd
+
+
 def test_csv_has_a_header_and_all_columns(capsys: pytest.CaptureFixture[str]) -> None:
     rows = list(csv.reader(io.StringIO(shown(Format.CSV, capsys))))
     assert rows == [

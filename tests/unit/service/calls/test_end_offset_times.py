@@ -6,7 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.service.calls.end_offset_times import SAMPLES_MAX, EndOffsetTimes
+from coordinator.service.calls.end_offsets import add_end_offsets
 from model.ids import TopicName
+from muster.v1 import types_pb2
+from tests.support.service.given_ends import GivenEnds
 
 ORDERS = TopicName("orders"), 0
 
@@ -43,6 +46,23 @@ def test_a_topic_that_is_made_again_begins_anew() -> None:
     times = seen((0, 100), (10, 200), (20, 5))
     assert times.compute_lag_ms(ORDERS, 1, 5, 20_000) is None
     assert times.compute_lag_ms(ORDERS, 5, 6, 21_000) == 0
+
+
+async def test_a_topic_that_is_made_again_with_more_records_begins_anew_too() -> None:
+    times, now_ms = EndOffsetTimes(), 0
+
+    async def look(topic_id: bytes, end: int) -> types_pb2.CommittedOffset:
+        row = types_pb2.CommittedOffset(partition=0, offset=120)
+        topic = types_pb2.CommittedTopic(topic_name="orders", topic_id=topic_id, partitions=[row])
+        await add_end_offsets(GivenEnds(orders={0: end}), times, [topic], lambda: now_ms)
+        return topic.partitions[0]
+
+    await look(b"a" * 16, 100)
+    now_ms = 3_600_000
+    again = await look(b"b" * 16, 150)
+    assert (again.end_offset, again.HasField("lag_ms")) == (150, False)
+    now_ms += 10_000
+    assert not (await look(b"b" * 16, 160)).HasField("lag_ms"), "it was there at the first look"
 
 
 def test_a_partition_that_ends_where_it_did_needs_no_more_samples() -> None:
