@@ -12,7 +12,7 @@ from model.value import value
 
 @value
 class ResetOffsets:
-    """Set offsets of a group, all or none. Topics have names.
+    """Set offsets of a group, all or none. Topics have names; one with an id is that one only.
 
     ``before`` are the offsets that the caller saw, of the same partitions, and ``revision`` the
     group that it saw (``OffsetsReset``); each is ``None`` if the caller does not mind. A group that

@@ -87,6 +87,8 @@ def check_reset(shard: Shard, command: ResetOffsets) -> None:
     check_commit_size(command.topics)
     for wanted in command.topics:
         topic = None if wanted.name is None else shard.image.by_name.get(wanted.name)
+        if topic is not None and wanted.topic_id not in (None, topic.topic_id):
+            raise UnknownTopicOrPartition(f"Topic {wanted.name} was made again meanwhile.")
         for partition, offset, _, _ in wanted.offsets.rows():
             if topic is None or not 0 <= partition < topic.partitions:
                 raise UnknownTopicOrPartition(f"There is no partition {wanted.name}-{partition}.")

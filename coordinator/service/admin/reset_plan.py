@@ -10,9 +10,10 @@ from typing import Final, TypeAlias
 from coordinator.service.wire.error_statuses import InvalidField
 from model.commands.offsets import TopicOffsets
 from model.errors import ErrorCode, ResetRefused
-from model.ids import TopicName
+from model.ids import GroupId, TopicName
 from model.log.commit_records import make_offset_columns
 from model.responses.resets import OffsetsReset
+from model.topics import TopicImage
 from muster.v1 import reset_pb2
 
 Place: TypeAlias = tuple[TopicName, int]
@@ -148,24 +149,54 @@ LIVE: Final = "live"
 
 
 def compute_preview(
-    revision: str, before: Offsets, places: Iterable[Place], *, is_live: bool
+    group_id: GroupId,
+    revision: str,
+    before: Offsets,
+    places: Iterable[Place],
+    image: TopicImage,
+    *,
+    is_live: bool,
 ) -> str:
-    """Names what a preview has shown: the group, the partitions, and their offsets."""
-    if is_live:
-        return f"{revision}.{LIVE}"
-    seen = hashlib.sha256()
-    for name, partition in sorted(places):
-        seen.update(f"{name}\0{partition}\0{before.get((name, partition), -1)}\n".encode())
-    return f"{revision}.{seen.hexdigest()[:16]}"
+    """Names what a preview has shown: the group, the partitions, and their offsets.
+
+    A topic made again under the name of a deleted one is another.
+    """
+    seen = hashlib.sha256(group_id.encode())
+    for place in sorted(places):
+        name, partition = place
+        topic = image.by_name.get(name)
+        topic_id = "" if topic is None else topic.topic_id.hex()
+        offset = "" if is_live else before.get(place, -1)
+        seen.update(f"\0{name}\0{topic_id}\0{partition}\0{offset}".encode())
+    named = f"{revision}.{seen.hexdigest()[:16]}"
+    return f"{named}.{LIVE}" if is_live else named
 
 
-def compute_topic_offsets(plan: Sequence[PlannedOffset]) -> tuple[TopicOffsets, ...]:
-    """The offsets of a plan as a command has them."""
+def compute_again(
+    preview: str, group_id: GroupId, before: Offsets, places: Iterable[Place], image: TopicImage
+) -> tuple[str, str]:
+    """The revision of the group in a preview, and what the preview would be now."""
+    named = preview.removesuffix(f".{LIVE}")
+    revision, _, _ = named.rpartition(".")
+    is_live = named != preview
+    return revision, compute_preview(group_id, revision, before, places, image, is_live=is_live)
+
+
+def compute_topic_offsets(
+    plan: Sequence[PlannedOffset], image: TopicImage
+) -> tuple[TopicOffsets, ...]:
+    """The offsets of a plan as a command has them: of the topics that it was made for."""
     rows: dict[TopicName, list[tuple[int, int, int, str]]] = {}
     for each in plan:
         name, partition = each.place
         rows.setdefault(name, []).append((partition, each.after, -1, ""))
-    return tuple(TopicOffsets(name, None, make_offset_columns(row)) for name, row in rows.items())
+    by_name = image.by_name
+    return tuple(
+        TopicOffsets(
+            name, by_name[name].topic_id if name in by_name else None, make_offset_columns(row)
+        )
+        for name, row in rows.items()
+    )
 
 
 def encode_plan(

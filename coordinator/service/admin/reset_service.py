@@ -8,11 +8,11 @@ from typing import Final, TypeAlias
 import grpc.aio
 
 from coordinator.service.admin.reset_plan import (
-    LIVE,
     Known,
     Offsets,
     Place,
     PlannedOffset,
+    compute_again,
     compute_plan,
     compute_preview,
     compute_topic_offsets,
@@ -33,6 +33,7 @@ from model.errors import GroupError, ResetRefused, UnknownTopicOrPartition
 from model.ids import GroupId, TopicName
 from model.responses.offsets import FetchedTopic, OffsetFetchResponse
 from model.responses.resets import OffsetsReset, ResetProgress
+from model.topics import TopicImage
 from muster.v1 import reset_pb2, reset_pb2_grpc, types_pb2
 
 LATEST: Final = -1
@@ -97,12 +98,14 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         if request.WhichOneof("to") == "timestamp_ms" and request.timestamp_ms < 0:
             # To ListOffsets these are positions.
             raise InvalidField("timestamp_ms", "timestamp_ms must not be below 0")
+        # A topic that is made again meanwhile is none of this request's.
+        image = self._coordinator.image
         # Before anything tells which topics there are.
         named = {TopicName(topic.topic_name) for topic in request.topics}
         self._access.check_topics(caller, Operation.READ, named)
         committed = await self._fetch(caller, group_id)
-        wanted = await self._find_wanted(caller, request)
-        places = self._choose(request, committed, wanted)
+        wanted = await self._find_wanted(caller, request, image)
+        places = self._choose(request, committed, wanted, image)
         if not places:
             # Fails if there is no such group, or it has members.
             await self._coordinator.call(ResetOffsets(caller, group_id, (), validate_only=True))
@@ -114,8 +117,10 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         if request.WhichOneof("to") == "timestamp_ms":
             wanted = await self._find_offsets(places, request.timestamp_ms)
         plan = compute_plan(request, places, Known(before, starts, ends, wanted))
-        done = await self._submit(caller, group_id, request, plan, before)
-        preview = compute_preview(done.revision, before, places, is_live=done.is_live)
+        done = await self._submit(caller, group_id, request, plan, before, image)
+        preview = compute_preview(
+            group_id, done.revision, before, places, image, is_live=done.is_live
+        )
         return encode_plan(plan, preview, done)
 
     async def _submit(
@@ -125,13 +130,13 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         request: reset_pb2.ResetOffsetsRequest,
         plan: Sequence[PlannedOffset],
         before: Offsets,
+        image: TopicImage,
     ) -> OffsetsReset:
         """Set the offsets, begin to, or check that they can be."""
         revision = None
         if request.preview:
-            revision, _, seen = request.preview.rpartition(".")
             places = [each.place for each in plan]
-            now = compute_preview(revision, before, places, is_live=seen == LIVE)
+            revision, now = compute_again(request.preview, group_id, before, places, image)
             if now != request.preview:
                 raise ResetRefused(
                     f"The offsets of group {group_id} have changed since the preview: look at a "
@@ -140,7 +145,7 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         command = ResetOffsets(
             caller,
             group_id,
-            compute_topic_offsets(plan),
+            compute_topic_offsets(plan, image),
             before,
             revision,
             request.create_group,
@@ -153,14 +158,18 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
     # ---------------------------------------------------------------------------- partitions
 
     def _choose(
-        self, request: reset_pb2.ResetOffsetsRequest, committed: Offsets, wanted: Offsets
+        self,
+        request: reset_pb2.ResetOffsetsRequest,
+        committed: Offsets,
+        wanted: Offsets,
+        image: TopicImage,
     ) -> list[Place]:
         """The partitions that the request is about, each once."""
         has_own = request.WhichOneof("to") in ("plan", "other_group_id", "as_of")
         if not request.topics:
             places = dict.fromkeys(wanted if has_own else committed)
         else:
-            places = dict.fromkeys(self._list_places(request.topics))
+            places = _list_places(request.topics, image)
             if has_own:
                 places = dict.fromkeys(place for place in places if place in wanted)
         if len(places) > COMMIT_PARTITIONS_MAX:
@@ -169,19 +178,9 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
             )
         return list(places)
 
-    def _list_places(self, topics: Iterable[types_pb2.TopicPartitions]) -> Iterable[Place]:
-        by_name = self._coordinator.image.by_name
-        for asked in topics:
-            name = TopicName(asked.topic_name)
-            topic = by_name.get(name)
-            if topic is None:
-                raise UnknownTopicOrPartition(f"There is no topic {name}.")
-            for partition in asked.partitions or range(topic.partitions):
-                if not 0 <= partition < topic.partitions:
-                    raise UnknownTopicOrPartition(f"There is no partition {name}-{partition}.")
-                yield name, partition
-
-    async def _find_wanted(self, caller: Caller, request: reset_pb2.ResetOffsetsRequest) -> Offsets:
+    async def _find_wanted(
+        self, caller: Caller, request: reset_pb2.ResetOffsetsRequest, image: TopicImage
+    ) -> Offsets:
         """The positions that a plan, another group or the group of the past has."""
         match request.WhichOneof("to"):
             case "plan":
@@ -198,7 +197,8 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
                     )
                 return found
             case "as_of":
-                return await self._fetch_past(caller, GroupId(request.group_id), request.as_of)
+                group_id = GroupId(request.group_id)
+                return await self._fetch_past(caller, group_id, request.as_of, image)
             case _:
                 return {}
 
@@ -211,7 +211,7 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         return _find_committed(response.topics)
 
     async def _fetch_past(
-        self, caller: Caller, group_id: GroupId, as_of: types_pb2.AsOf
+        self, caller: Caller, group_id: GroupId, as_of: types_pb2.AsOf, image: TopicImage
     ) -> dict[Place, int]:
         """All that were committed at a past position, of topics that are still there."""
         command = OffsetFetch(caller, group_id, None)
@@ -220,10 +220,9 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         if isinstance(response, GroupError):
             raise response
         assert isinstance(response, OffsetFetchResponse)
-        by_name = self._coordinator.image.by_name
 
         def is_there(topic: FetchedTopic) -> bool:
-            now = None if topic.name is None else by_name.get(topic.name)
+            now = None if topic.name is None else image.by_name.get(topic.name)
             # A topic made again under the name of a deleted one has other records.
             return now is not None and topic.topic_id in (None, now.topic_id)
 
@@ -240,6 +239,29 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         if self._ends is None:
             return {}
         return await self._ends.find_offsets_at(places, timestamp_ms)
+
+
+def _list_places(
+    topics: Iterable[types_pb2.TopicPartitions], image: TopicImage
+) -> dict[Place, None]:
+    """The partitions, each once; not many more than a reset may have, whatever is asked for."""
+    places: dict[Place, None] = {}
+    whole: set[TopicName] = set()
+    for asked in topics:
+        name = TopicName(asked.topic_name)
+        topic = image.by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"There is no topic {name}.")
+        if not asked.partitions and name not in whole:
+            whole.add(name)
+            places.update(((name, partition), None) for partition in range(topic.partitions))
+        for partition in asked.partitions:
+            if not 0 <= partition < topic.partitions:
+                raise UnknownTopicOrPartition(f"There is no partition {name}-{partition}.")
+            places[name, partition] = None
+        if len(places) > COMMIT_PARTITIONS_MAX:
+            break
+    return places
 
 
 def _find_committed(topics: Iterable[FetchedTopic]) -> dict[Place, int]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import grpc
 
 from model.acls import Operation, ResourceType
+from model.caller import INTERNAL
+from model.commands.topics import DeleteTopic
+from model.ids import TopicName
 from muster.v1 import group_pb2, reset_pb2, reset_pb2_grpc, types_pb2
 from tests.support.authorizers import Rights
+from tests.support.service.given_ends import GivenEnds
 from tests.support.service.stand import Stand, running_stand
 from tests.unit.service.admin.test_admin_service import info, make_groups
 
@@ -96,3 +103,71 @@ async def test_topics_that_the_caller_may_not_read_are_as_topics_that_are_not_th
             code, detail = await info(stub.ResetOffsets(asked))
             assert code is grpc.StatusCode.PERMISSION_DENIED, (name, partition)
             assert detail.reason == "TOPIC_AUTHORIZATION_FAILED"
+
+
+async def test_a_topic_is_looked_at_once_however_often_it_is_named(stand: Stand) -> None:
+    await stand.create_topic("large", 10_000)
+    await make_groups(stand)
+    stub = reset_pb2_grpc.ResetServiceStub(stand.channel())
+    topics = [types_pb2.TopicPartitions(topic_name="large")] * 20_000
+    asked = reset_pb2.ResetOffsetsRequest(
+        group_id="loose", topics=topics, offset=1, validate_only=True
+    )
+    assert len((await stub.ResetOffsets(asked, timeout=20)).partitions) == 10_000
+    asked.topics.add(topic_name="orders")
+    code, _ = await info(stub.ResetOffsets(asked, timeout=20))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_preview_is_of_its_group_partitions_and_topics(stand: Stand) -> None:
+    await stand.create_topic("others", 1)
+    await make_groups(stand)
+    stub = reset_pb2_grpc.ResetServiceStub(stand.channel())
+
+    def ask(group: str, topic: str, **more: Any) -> Any:
+        topics = [types_pb2.TopicPartitions(topic_name=topic)]
+        asked = reset_pb2.ResetOffsetsRequest(group_id=group, topics=topics, offset=1, **more)
+        return stub.ResetOffsets(asked)
+
+    preview = (await ask("loose", "others", validate_only=True)).preview
+    await ask("loose", "others", preview=preview, validate_only=True)
+    await ask("idle", "others", create_group=True)
+    for group, topic in (("idle", "others"), ("loose", "orders")):
+        code, _ = await info(ask(group, topic, preview=preview))
+        assert code is grpc.StatusCode.FAILED_PRECONDITION
+    image = stand.runtime.image
+    await stand.runtime.call(DeleteTopic(INTERNAL, TopicName("others")))
+    await stand.create_topic("others", 1)
+    assert stand.runtime.image is not image
+    code, detail = await info(ask("loose", "others", preview=preview))
+    assert (code, detail.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "POLICY_VIOLATION")
+
+
+class MadeAgain(GivenEnds):
+    """While it looks for offsets somebody makes the topic again."""
+
+    stand: Stand | None = None
+
+    async def find_offsets_at(
+        self, partitions: Sequence[tuple[TopicName, int]], timestamp_ms: int
+    ) -> Mapping[tuple[TopicName, int], int]:
+        if self.stand is not None:
+            await self.stand.runtime.call(DeleteTopic(INTERNAL, TopicName("orders")))
+            await self.stand.create_topic("orders", 1)
+            self.stand = None
+        return await super().find_offsets_at(partitions, timestamp_ms)
+
+
+async def test_a_topic_that_is_made_again_meanwhile_is_not_reset() -> None:
+    ends = MadeAgain(orders={0: 1_000})
+    async with running_stand(end_offsets=ends) as stand:
+        await make_groups(stand)
+        stub = reset_pb2_grpc.ResetServiceStub(stand.channel())
+        ends.stand = stand
+        topics = [types_pb2.TopicPartitions(topic_name="orders", partitions=[0])]
+        latest = reset_pb2.RESET_POSITION_LATEST
+        asked = reset_pb2.ResetOffsetsRequest(group_id="new", topics=topics, position=latest)
+        asked.create_group = True
+        code, detail = await info(stub.ResetOffsets(asked))
+        assert code is grpc.StatusCode.NOT_FOUND
+        assert detail.reason == "UNKNOWN_TOPIC_OR_PARTITION"
