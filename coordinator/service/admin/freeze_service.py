@@ -50,10 +50,12 @@ class FreezeService(freeze_pb2_grpc.FreezeServiceServicer):
                 frozen = await self._coordinator.call(command)
                 assert isinstance(frozen, GroupFrozen)
                 sees = partial(self._access.sees_topic, caller, Operation.DESCRIBE)
-                moves = [move for move in frozen.moves if sees(move.topic_name)]
+                # Who may freeze a group need not know its members.
+                knows = self._access.sees_group(caller, Operation.DESCRIBE, group_id)
+                moves = [move for move in frozen.moves if knows and sees(move.topic_name)]
                 response = freeze_pb2.FreezeGroupResponse(
                     group_epoch=frozen.group_epoch,
-                    without_target=frozen.without_target,
+                    without_target=frozen.without_target if knows else (),
                     moves_count=frozen.moves_count,
                     without_target_count=frozen.without_target_count,
                 )
@@ -71,6 +73,8 @@ class FreezeService(freeze_pb2_grpc.FreezeServiceServicer):
     ) -> freeze_pb2.ResumeGroupResponse:
         async with Guard(context, group_id=request.group_id):
             caller, group_id = self._check(context.peer(), request.group_id)
+            if request.validate_only:
+                self._access.check_group(caller, Operation.DESCRIBE, group_id)
 
             async def carry_out() -> freeze_pb2.ResumeGroupResponse:
                 command = ResumeGroup(caller, group_id, request.validate_only)

@@ -64,8 +64,8 @@ class FreezeServiceServicer:
 
     def ResumeGroup(self, request, context):
         """Ends the freeze: the group gets a new target assignment at once. Needs ALTER_CONFIGS on the
-        group; with validate_only also DESCRIBE on its topics. Fails with FAILED_PRECONDITION if the
-        group is not frozen.
+        group; with validate_only also DESCRIBE on it and on its topics. Fails with FAILED_PRECONDITION
+        if the group is not frozen.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -223,3 +223,28 @@ async def test_offsets_are_reset_to_what_they_were(tmp_path: Path) -> None:
                 await stub.ResetOffsets(before)
             assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
             assert "had no committed offsets then" in str(caught.value.details())
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+async def test_offsets_of_a_topic_that_was_made_again_are_none_of_the_new_one(
+    tmp_path: Path, is_named: bool
+) -> None:
+    async with running_past_server(tmp_path / "store") as server:
+        make = admin_pb2.CreateTopicRequest(topic_name="orders", num_partitions=1)
+        other = admin_pb2.CreateTopicRequest(topic_name="others", num_partitions=1)
+        await server.admin.CreateTopic(other)
+        old_id = (await server.admin.CreateTopic(make)).topic.topic_id
+        for name in ("orders", "others"):
+            row = types_pb2.PartitionOffset(partition=0, offset=7)
+            topic = types_pb2.TopicOffsets(topic_name=name, partitions=[row])
+            if name == "orders" and not is_named:
+                topic = types_pb2.TopicOffsets(topic_id=old_id, partitions=[row])
+            commit = group_pb2.CommitOffsetsRequest(group_id="g", topics=[topic])
+            assert not (await server.groups.CommitOffsets(commit)).failures
+        await server.admin.DeleteTopic(admin_pb2.DeleteTopicRequest(topic_id=old_id))
+        assert (await server.admin.CreateTopic(make)).topic.topic_id != old_id
+        async with grpc.aio.insecure_channel(server.target) as channel:
+            stub = reset_pb2_grpc.ResetServiceStub(channel)
+            asked = reset_pb2.ResetOffsetsRequest(group_id="g", as_of=types_pb2.AsOf(offset=1))
+            done = await stub.ResetOffsets(asked)
+        assert [(row.topic_name, row.offset_after) for row in done.partitions] == [("others", 7)]
