@@ -33,13 +33,13 @@ class Group:
 
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
-    Group("protocol", 5, ("",)),
-    Group("cost", 4, ("cost/",)),
+    Group("protocol", 5.5, ("",)),
+    Group("cost", 3, ("cost/",)),
     Group("sim", 2.5, ("sim/",)),
     Group("soak", 3, ("soak/",)),
     Group(
         "log",
-        3.5,
+        3,
         (
             "unit/storage/",
             "golden/",
@@ -51,16 +51,16 @@ GROUPS = (
     ),
     Group(
         "migration",
-        2.5,
+        2,
         ("unit/translator/", "migration/", "pipeline/test_audit_job.py"),
     ),
-    Group("attack", 3, ("attack/", "fuzz/")),
-    Group("pipeline", 3.5, ("unit/pipeline/", "pipeline/")),
-    Group("security", 2.5, ("security/",), "loadfile", workers=3),
-    Group("upstream", 2.5, ("upstream/",), "loadfile"),
+    Group("attack", 3.5, ("attack/", "fuzz/")),
+    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
+    Group("security", 2, ("security/",), "loadfile", workers=3),
+    Group("upstream", 3, ("upstream/",), "loadfile"),
     Group(
         "e2e",
-        7.5,
+        9,
         (
             "interop/",
             "differential/",
