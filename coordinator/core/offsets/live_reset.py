@@ -163,7 +163,9 @@ def settle_reset(shard: Shard, group_id: GroupId, outcome: Outcome) -> Outcome:
     reset = shard.resets.get(group_id)
     if reset is None:
         return outcome
-    if outcome.converted is None and _removes_group(outcome):
+    group = shard.consumer_groups.get(group_id)
+    is_empty = group is None or not group.member_count
+    if is_empty and outcome.converted is None and _removes_group(outcome):
         return outcome.with_side((*outcome.side, *compute_reset_end(shard, group_id)))
     if reset.is_set:
         return outcome
