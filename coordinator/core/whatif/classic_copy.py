@@ -89,6 +89,8 @@ def _change_members(
     group: ConsumerGroup, question: WhatIf, members: Sequence[ClassicMember]
 ) -> list[ClassicMember]:
     gone = {find_named_member(group, name).member_id for name in question.remove}
+    # They have gone: the group is converted when their grace periods have ended.
+    gone.update(group.reserved)
     kept = [each for each in members if each.member_id not in gone]
     usual = max((each.topics for each in members), key=len, default=())
     taken = frozenset(MemberId(each.member_id) for each in members)
