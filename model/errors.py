@@ -183,6 +183,12 @@ class ResetRefused(GroupError):
         self.code = code
 
 
+class NothingToUndo(GroupError):
+    """No such change of offsets is known, or nothing of it is left."""
+
+    code = ErrorCode.RESOURCE_NOT_FOUND
+
+
 class FreezeRefused(GroupError):
     """Rebalancing of the group is frozen, or cannot be, or is not."""
 

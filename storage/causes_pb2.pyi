@@ -49,3 +49,19 @@ class HeldUp(_message.Message):
     step: int
     took_ms: int
     def __init__(self, member_id: _Optional[str] = ..., client_id: _Optional[str] = ..., step: _Optional[int] = ..., took_ms: _Optional[int] = ...) -> None: ...
+
+class OffsetChange(_message.Message):
+    __slots__ = ("kind", "at_ms", "principal", "last", "offsets", "undoes")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    UNDOES_FIELD_NUMBER: _ClassVar[int]
+    kind: int
+    at_ms: int
+    principal: str
+    last: int
+    offsets: int
+    undoes: int
+    def __init__(self, kind: _Optional[int] = ..., at_ms: _Optional[int] = ..., principal: _Optional[str] = ..., last: _Optional[int] = ..., offsets: _Optional[int] = ..., undoes: _Optional[int] = ...) -> None: ...

@@ -6,8 +6,8 @@ offsets committed in open transactions (``pending``). A write stores its batches
 ``latest`` are in memory until a *checkpoint* stores each changed key once, with the log offsets up
 to which ``latest`` is then true. A start replays the log from there. ``storage.log.fold`` defines
 how ``latest`` and ``pending`` follow from the log. ``side`` holds state that has no Kafka record
-type, ``causes`` the ledger of rebalances (``storage.causes_codec``). ``kept`` indexes the records
-that trimming left below the history start (``storage.log.trim``).
+type, ``causes`` the ledger (``storage.causes_codec``, ``storage.offset_changes_codec``). ``kept``
+indexes the records that trimming left below the history start (``storage.log.trim``).
 
 A store has a single writer. Each ``write`` is atomic. All calls come from one thread, except
 ``sync``, which may run in another thread concurrently.

@@ -16,7 +16,7 @@ from model.client_assignors import (
 )
 from model.group_freeze import GroupFreeze
 from model.group_resets import GroupReset, ResetTopic
-from model.ids import GroupId, LogPartition, MemberId, ProducerId, TopicId, TopicName
+from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
 from model.log.side_records import (
     GroupFreezeKey,
     GroupPlaceKey,
@@ -174,6 +174,7 @@ def _compute_reset(reset: GroupReset) -> side_pb2.GroupReset:
             for topic in reset.topics
         ],
         set_at_ms=reset.set_at_ms,
+        undoes=reset.undoes,
     )
 
 
@@ -266,6 +267,7 @@ def _decode_reset(message: side_pb2.GroupReset) -> GroupReset:
         message.principal,
         tuple(topics),
         message.set_at_ms,
+        LogOffset(message.undoes) if message.HasField("undoes") else None,
     )
 
 

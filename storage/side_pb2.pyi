@@ -171,18 +171,20 @@ class GroupPlace(_message.Message):
     def __init__(self, place: _Optional[int] = ..., since_ms: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class GroupReset(_message.Message):
-    __slots__ = ("group_epoch", "began_ms", "principal", "topics", "set_at_ms")
+    __slots__ = ("group_epoch", "began_ms", "principal", "topics", "set_at_ms", "undoes")
     GROUP_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BEGAN_MS_FIELD_NUMBER: _ClassVar[int]
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
     SET_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    UNDOES_FIELD_NUMBER: _ClassVar[int]
     group_epoch: int
     began_ms: int
     principal: str
     topics: _containers.RepeatedCompositeFieldContainer[ResetTopic]
     set_at_ms: int
-    def __init__(self, group_epoch: _Optional[int] = ..., began_ms: _Optional[int] = ..., principal: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[ResetTopic, _Mapping]]] = ..., set_at_ms: _Optional[int] = ...) -> None: ...
+    undoes: int
+    def __init__(self, group_epoch: _Optional[int] = ..., began_ms: _Optional[int] = ..., principal: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[ResetTopic, _Mapping]]] = ..., set_at_ms: _Optional[int] = ..., undoes: _Optional[int] = ...) -> None: ...
 
 class GroupFreeze(_message.Message):
     __slots__ = ("since_ms", "principal")

@@ -14,7 +14,7 @@ from typing import TypeAlias, assert_never
 
 from coordinator.core.offsets.offset_expiry import NO_TIMESTAMP
 from coordinator.runtime.commit.entries import Entry
-from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX
+from coordinator.runtime.commit.partition_encoder import BATCH_BYTES_MAX, WrittenChange
 from coordinator.runtime.commit.writer import CommitEntry, Writer
 from model.ids import ZERO_TOPIC_ID, LogPartition
 from model.log.commit_records import OffsetCommits
@@ -58,8 +58,10 @@ def raise_found() -> None:
         raise found[0]
 
 
-def _encode_checked(self: Writer, wall_ms: int) -> list[PartitionAppend]:
-    appends = _encode(self, wall_ms)
+def _encode_checked(
+    self: Writer, wall_ms: int
+) -> tuple[list[PartitionAppend], list[WrittenChange]]:
+    appends, changed = _encode(self, wall_ms)
     try:
         check_appends(self.gathering.entries, appends)
         # A test may have broken the store: what is in it nobody can tell.
@@ -67,7 +69,7 @@ def _encode_checked(self: Writer, wall_ms: int) -> list[PartitionAppend]:
             check_states(self._store, appends)
     except (AssertionError, CodecError) as failure:
         _found.append(failure)
-    return appends
+    return appends, changed
 
 
 def check_appends(

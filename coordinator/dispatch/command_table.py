@@ -68,6 +68,7 @@ from model.commands.groups import (
     PlanMigration,
     RemoveMembers,
 )
+from model.commands.offset_changes import ListOffsetChanges
 from model.commands.offsets import (
     DeleteOffsets,
     DeleteTopicOffsets,
@@ -135,7 +136,7 @@ class Route(Enum):
     WHAT_IF = auto()
     """A copy of the group, on a thread."""
     EXPLAIN = auto()
-    """The ledger of rebalances, in memory and in the store."""
+    """The ledger of rebalances and of changes of offsets, in memory and in the store."""
     TOPICS = auto()
     """The topic catalogue, producer ids, group configs, ACLs, quotas and users."""
 
@@ -249,6 +250,7 @@ _ROWS: Final = (
     _row(CheckToken, Route.READ, Loading.GROUP),
     _row(ComputeWhatIf, Route.WHAT_IF, Loading.GROUP),
     _row(ExplainRebalances, Route.EXPLAIN, Loading.GROUP),
+    _row(ListOffsetChanges, Route.EXPLAIN, Loading.GROUP),
     #
     _row(CreateTopic, Route.TOPICS, Loading.NOTHING),
     _row(GrowTopic, Route.TOPICS, Loading.NOTHING),

@@ -34,6 +34,7 @@ from coordinator.runtime.commit.checkpoints import Checkpoints
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.commit.writer import Writer
+from coordinator.runtime.ledger.offset_changes import LedgerEntries, OffsetChangeLedger
 from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
@@ -122,6 +123,7 @@ class Parts:
             around.stats,
             shard_of=lambda group_id: self.context.shard_of(group_id),
         )
+        entries = LedgerEntries(self.ledger, OffsetChangeLedger(around.stats))
         self.writer = Writer(
             around.store,
             self._scheduler,
@@ -129,8 +131,8 @@ class Parts:
             around.stats,
             around.settings.flush_records_max,
             before_write=lambda: self.turns.close_batch(),
-            causes=self.ledger.compute_changes,
-            causes_written=self.ledger.note_written,
+            causes=entries.compute,
+            causes_written=entries.note_written,
             show_durable=self._show_durable,
             on_durable=self._note_durable,
             on_failure=around.on_failure,
@@ -282,6 +284,7 @@ class Parts:
             apply=lambda shard, command, outcome, reply: self.apply.outcome(
                 shard, command, outcome, reply
             ),
+            on_offsets_lost=self.deletion.forget_if_offsetless,
         )
         self.topics = TopicCommands(
             self.context,
@@ -384,7 +387,8 @@ class Parts:
 
     def _finish_reset(self, group_id: GroupId) -> None:
         self._finishing.discard(group_id)
-        self._submit(FinishReset(group_id), ignore_answer)
+        # An undo may remove the last offset.
+        self._submit(FinishReset(group_id), lambda _: self.deletion.forget_if_offsetless(group_id))
 
     def _groups_of(self, name: TopicName) -> Iterable[GroupId]:
         for shard in self._around.shards:

@@ -28,6 +28,7 @@ from model.commands.groups import (
     PlanMigration,
     RemoveMembers,
 )
+from model.commands.offset_changes import ListOffsetChanges
 from model.commands.offsets import (
     DeleteOffsets,
     DeleteTopicOffsets,
@@ -160,5 +161,6 @@ Command: TypeAlias = (
     | ReadCommand
     | ComputeWhatIf
     | ExplainRebalances
+    | ListOffsetChanges
 )
 """A command that a front end may submit."""

@@ -102,9 +102,11 @@ class ExpireOffsets:
     """Write tombstones for these offsets, which are past their retention.
 
     ``removes_group``: the group has no other offsets, and is removed too if it is empty.
+    ``goes_on``: more of the group may follow.
     """
 
     caller: Caller
     group_id: GroupId
     offsets: tuple[tuple[TopicName, int], ...]
     removes_group: bool = False
+    goes_on: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from model.caller import Caller
 from model.commands.offsets import TopicOffsets
-from model.ids import GroupId, TopicName
+from model.ids import GroupId, LogOffset, TopicName
 from model.value import value
 
 
@@ -16,7 +16,8 @@ class ResetOffsets:
 
     ``before`` are the offsets that the caller saw, of the same partitions, and ``revision`` the
     group that it saw (``OffsetsReset``); each is ``None`` if the caller does not mind. A group that
-    does not exist is refused unless ``creates``.
+    does not exist is refused unless ``creates``. ``undoes`` is the first log offset of the change
+    that is undone: then ``NO_OFFSET`` in place of an offset removes the one that there is.
     """
 
     caller: Caller
@@ -25,6 +26,7 @@ class ResetOffsets:
     before: Mapping[tuple[TopicName, int], int] | None = None
     revision: str | None = None
     creates: bool = False
+    undoes: LogOffset | None = None
     validate_only: bool = False
 
 

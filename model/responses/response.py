@@ -23,6 +23,7 @@ from model.responses.groups import (
     MembersRemoved,
 )
 from model.responses.migration import MigrationPlan
+from model.responses.offset_changes import ListOffsetChangesResponse
 from model.responses.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 from model.responses.ownership import CheckTokenResponse
 from model.responses.places import PlacesResponse
@@ -78,5 +79,6 @@ Response: TypeAlias = (
     | DescribeUserScramCredentialsResponse
     | WhatIfAnswer
     | ExplainGroupResponse
+    | ListOffsetChangesResponse
     | Done
 )

@@ -20,6 +20,7 @@ from storage.log.trim import (
     pack_kept_records,
 )
 from storage.log_store import LatestEntry, StoreError
+from storage.offset_changes_codec import CHANGES_PREFIX, decode_offset_change
 from storage.side_codec import decode_side, encode_side
 from storage.transfer.imported import UNKNOWN, Imported, read_imported
 from storage.verify.block_checks import cut_batches
@@ -81,11 +82,14 @@ def verify_side(store: VerifiableStore) -> Violation | None:
 
 
 def verify_causes(causes: Iterable[tuple[bytes, bytes]]) -> Violation | None:
-    """The first rebalance of the ledger that does not decode."""
+    """The first rebalance, or change of offsets, that does not decode."""
     try:
         for key, value in causes:
             try:
-                decode_rebalance(key, value)
+                if key.startswith(CHANGES_PREFIX):
+                    decode_offset_change(key, value)
+                else:
+                    decode_rebalance(key, value)
             except CodecError as error:
                 return Violation(None, None, key, "causes", str(error))
     except StoreError as error:

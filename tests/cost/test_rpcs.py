@@ -49,8 +49,9 @@ from model.caller import ANONYMOUS
 from model.causes import Cause, CauseKind
 from model.commands.access import ACLS_PER_COMMAND_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import GroupId, TopicName
+from model.ids import GroupId, LogOffset, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
+from model.offset_changes import OffsetChange, OffsetChangeKind
 from model.rebalances import Rebalance
 from model.scram import USERS_MAX
 from muster.v1 import (
@@ -69,6 +70,7 @@ from muster.v1 import (
     what_if_pb2,
 )
 from storage.causes_codec import encode_causes_key, encode_rebalance
+from storage.offset_changes_codec import encode_change_key, encode_offset_change
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_acls import fill as fill_acls
 from tests.cost.test_apis import G
@@ -304,6 +306,21 @@ def make_rebalances(server: CostServer, n: int) -> None:
     )
 
 
+def make_offset_changes(server: CostServer, n: int) -> None:
+    """A group whose offsets were reset so often."""
+    resets = (
+        OffsetChange(OffsetChangeKind.RESET, 1_000, "User:a", LogOffset(at), LogOffset(at), 1)
+        for at in range(n)
+    )
+    server.store.write(
+        [],
+        causes=[
+            (encode_change_key(GroupId(G), each.first), encode_offset_change(each))
+            for each in resets
+        ],
+    )
+
+
 ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "ListGroups": (make_simple_groups, 1_000),
     "DescribeGroup": (make_one_group, 200),
@@ -317,6 +334,7 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "FetchOffsets": (make_offsets, 2_000),
     "WhatIf": (make_one_group, 200),
     "ExplainGroup": (make_rebalances, 500),
+    "ListOffsetChanges": (make_offset_changes, 500),
     "ListAcls": (fill_acls, 2_000),
     "DeleteAcls": (fill_acls, 2_000),
     "ListUsers": (fill_users, 2_000),
@@ -324,6 +342,7 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
 }
 LIMITS: Final = {
     "ExplainGroup": GrpcSettings().grpc_page_size_max,
+    "ListOffsetChanges": GrpcSettings().grpc_page_size_max,
     "ListGroups": 100_000,
     "DescribeGroupConfigs": 100_000,
     "PlanMigration": CoordinatorSettings().group_max_size,

@@ -305,6 +305,7 @@ RPCS: Final = {
 
 READS: Final = {
     "OwnershipService.Check", "ResetService.GetReset", "ExplainService.ExplainGroup",
+    "ResetService.ListOffsetChanges",
     "AccessService.ListAcls", "AccessService.CheckAccess",
     "UserService.ListUsers",
     "QuotaService.ListQuotas",

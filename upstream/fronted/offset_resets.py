@@ -18,6 +18,8 @@ _REFUSED: Final = (
     "their offsets are in the cluster, which cannot set them while members go on. Stop them first."
 )
 
+_LOST: Final = "what they were before a change is not known here. Name offsets, or a time."
+
 
 def submit_reset(
     coordinator: Coordinator, offsets: Offsets, command: ResetOffsets, reply: Reply
@@ -29,6 +31,10 @@ def submit_reset(
     """
     if not offsets.are_in_cluster:
         coordinator.submit(command, reply)
+        return
+    if command.undoes is not None:
+        # The log had them once, before they were in the cluster.
+        reply(ResetRefused(f"The offsets of group {command.group_id} are in the cluster: {_LOST}"))
         return
 
     def on_checked(answer: Answer) -> None:

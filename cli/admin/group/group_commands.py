@@ -12,6 +12,7 @@ from cli.admin.group.group_list import list_groups
 from cli.admin.group.group_offsets import offsets
 from cli.admin.group.group_remove_member import remove_member
 from cli.admin.resets.group_reset_commands import reset, seek
+from cli.admin.resets.undo_command import undo
 from cli.admin.watch.watch_command import watch_group
 
 app = typer.Typer(
@@ -29,3 +30,4 @@ app.command()(freeze)
 app.command()(resume)
 app.command()(reset)
 app.command()(seek)
+app.command()(undo)

@@ -1,1 +1,1 @@
-"""`muster group reset` and `seek`."""
+"""`muster group reset`, `seek` and `undo`."""

@@ -112,7 +112,7 @@ def reset(
             "say which offsets: --topic TOPIC[:0,1], or --all-topics for all that are committed",
             ExitCode.USAGE,
         )
-    _add_topics(request, topics or ())
+    add_topics(request, topics or ())
     with connect_for_resets(server, timeout, command_config) as client:
         _carry_out(client, request, output, yes=yes, dry_run=dry_run, quiet=quiet, export=export)
 
@@ -145,12 +145,13 @@ def seek(
 
     request = reset_pb2.ResetOffsetsRequest(group_id=group, clamp=clamp, create_group=create)
     fill_position(request, to, read_wall_ms)
-    _add_topics(request, (partition,))
+    add_topics(request, (partition,))
     with connect_for_resets(server, timeout, command_config) as client:
         _carry_out(client, request, output, yes=yes, dry_run=dry_run, quiet=quiet)
 
 
-def _add_topics(request: reset_pb2.ResetOffsetsRequest, texts: Sequence[str]) -> None:
+def add_topics(request: reset_pb2.ResetOffsetsRequest, texts: Sequence[str]) -> None:
+    """Restrict a request to topics, or to partitions of them."""
     for name, partitions in parse_partitions(texts).items():
         request.topics.add(topic_name=name, partitions=partitions or ())
 
@@ -205,7 +206,7 @@ def make_second_request(
         clamp=request.clamp,
         create_group=request.create_group,
         preview=shown.preview,
-        request_id=str(uuid.uuid4()),
+        request_id=make_request_id(),
     )
     topics: dict[str, reset_pb2.ResetPlan] = {}
     for row in shown.partitions:
@@ -216,6 +217,11 @@ def make_second_request(
     for plan in topics.values():
         second.plan.MergeFrom(plan)
     return second
+
+
+def make_request_id() -> str:
+    """An id by which the server knows a request that comes again."""
+    return str(uuid.uuid4())
 
 
 def _compute_rows(group_id: str, response: reset_pb2.ResetOffsetsResponse) -> list[list[object]]:

@@ -1,4 +1,4 @@
-"""The calls of `muster group reset` and `seek`; errors are raised as ``CommandError``s."""
+"""The calls of `muster group reset`, `seek` and `undo`; errors are raised as ``CommandError``s."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ Response = TypeVar("Response")
 
 PAUSE_S: Final = 0.1
 """Between two looks at a reset that goes on."""
+PAGE_MAX: Final = 1_000
+"""Changes of offsets that are asked for at a time."""
 
 
 class ResetClient:
@@ -38,6 +40,17 @@ class ResetClient:
     ) -> reset_pb2.ResetOffsetsResponse:
         """Set offsets, or with ``validate_only`` compute them."""
         return self._call(self._stub.ResetOffsets, request)
+
+    def list_changes(self, group_id: str) -> tuple[list[reset_pb2.OffsetChange], int | None]:
+        """The changes of a group's offsets, and since when they are known; ``None`` for all."""
+        request = reset_pb2.ListOffsetChangesRequest(group_id=group_id, page_size=PAGE_MAX)
+        found: list[reset_pb2.OffsetChange] = []
+        while True:
+            answer = self._call(self._stub.ListOffsetChanges, request)
+            found.extend(answer.changes)
+            request.page_token = answer.next_page_token
+            if not request.page_token:
+                return found, answer.since_ms if answer.HasField("since_ms") else None
 
     def wait_until_set(self, group_id: str, group_epoch: int) -> None:
         """Wait until the reset with this group epoch is done.

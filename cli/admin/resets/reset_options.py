@@ -1,4 +1,4 @@
-"""The options of `muster group reset` and `seek`."""
+"""The options of `muster group reset`, `seek` and `undo`."""
 
 from __future__ import annotations
 

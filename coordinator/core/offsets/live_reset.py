@@ -9,7 +9,7 @@ where to begin. Each step is durable, so a restart goes on where the last proces
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
@@ -24,7 +24,8 @@ from model.causes import Cause, CauseKind
 from model.commands.resets import FinishReset, ResetOffsets
 from model.errors import ResetRefused
 from model.group_resets import GroupReset, ResetTopic
-from model.ids import GroupId
+from model.ids import GroupId, TopicId, TopicName
+from model.log.commit_records import OffsetRow
 from model.log.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -36,6 +37,7 @@ from model.log.records import (
 )
 from model.log.side_records import GroupResetKey, SideRecord
 from model.now import Now
+from model.offset_changes import NO_OFFSET
 from model.responses.resets import OffsetsReset
 from model.responses.response import Done
 
@@ -78,6 +80,7 @@ def begin_reset(
         now.wall_ms,
         caller.principal,
         tuple(_list_topics(shard, command)),
+        undoes=command.undoes,
     )
     return Outcome(tuple(records), response, effects, side=(_make_record(shard, group_id, reset),))
 
@@ -124,7 +127,7 @@ def handle_finish_reset(shard: Shard, command: FinishReset, now: Now) -> Outcome
         return Outcome(response=Done())
     done = replace(reset.value, set_at_ms=now.wall_ms)
     return Outcome(
-        tuple(_compute_offsets(shard, group_id, reset.value, now)),
+        tuple(sorted(_compute_offsets(shard, group_id, reset.value, now), key=is_tombstone)),
         Done(),
         side=(_make_record(shard, group_id, done),),
     )
@@ -136,11 +139,29 @@ def _compute_offsets(
     """The records of the offsets, without topics that are gone."""
     for topic in reset.topics:
         if topic.topic_id in shard.image.by_id:
-            for partition, offset, leader_epoch, metadata in topic.rows:
-                value = OffsetCommitValue(
-                    offset, leader_epoch, metadata, now.wall_ms, -1, topic.topic_id
-                )
-                yield Record(OffsetCommitKey(group_id, topic.name, partition), value)
+            yield from make_offset_records(group_id, topic.name, topic.topic_id, topic.rows, now)
+
+
+def make_offset_records(
+    group_id: GroupId,
+    name: TopicName,
+    topic_id: TopicId,
+    rows: Iterable[OffsetRow],
+    now: Now,
+) -> Iterator[Record]:
+    """The records that set offsets of a topic, and the tombstones of those to remove."""
+    for partition, offset, leader_epoch, metadata in rows:
+        key = OffsetCommitKey(group_id, name, partition)
+        if offset == NO_OFFSET:
+            yield Record(key, None)
+        else:
+            value = OffsetCommitValue(offset, leader_epoch, metadata, now.wall_ms, -1, topic_id)
+            yield Record(key, value)
+
+
+def is_tombstone(record: Record) -> bool:
+    """Sorts what sets offsets before what removes some: the group has offsets then."""
+    return record.value is None
 
 
 def find_owners(group: ConsumerGroup, reset: ResetOfGroup) -> Iterator[Member]:

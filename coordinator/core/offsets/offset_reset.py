@@ -11,7 +11,12 @@ from itertools import islice
 from typing import Final
 
 from coordinator.core.groups.group_deletion import check_is_there, check_not_being_deleted
-from coordinator.core.offsets.live_reset import begin_reset, find_owners
+from coordinator.core.offsets.live_reset import (
+    begin_reset,
+    find_owners,
+    is_tombstone,
+    make_offset_records,
+)
 from coordinator.core.offsets.offset_commit import check_commit_size
 from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.consumer_group import ConsumerGroup
@@ -28,8 +33,9 @@ from model.errors import (
     UnknownTopicOrPartition,
 )
 from model.ids import GroupId, MemberId
-from model.log.records import OffsetCommitKey, OffsetCommitValue, Record
+from model.log.records import Record
 from model.now import Now
+from model.offset_changes import NO_OFFSET
 from model.responses.resets import OffsetsReset, ResetProgress
 
 NAMED_MAX: Final = 5
@@ -71,7 +77,8 @@ def handle_reset_offsets(
     response = OffsetsReset(revision)
     if command.validate_only:
         return Outcome(response=response)
-    return Outcome(records=tuple(compute_offset_records(shard, command, now)), response=response)
+    records = sorted(compute_offset_records(shard, command, now), key=is_tombstone)
+    return Outcome(records=tuple(records), response=response)
 
 
 def check_reset(shard: Shard, command: ResetOffsets) -> None:
@@ -92,7 +99,7 @@ def check_reset(shard: Shard, command: ResetOffsets) -> None:
         for partition, offset, _, _ in wanted.offsets.rows():
             if topic is None or not 0 <= partition < topic.partitions:
                 raise UnknownTopicOrPartition(f"There is no partition {wanted.name}-{partition}.")
-            if offset < 0:
+            if offset < 0 and (command.undoes is None or offset != NO_OFFSET):
                 raise InvalidRequest(f"{wanted.name}-{partition}: {offset} is not an offset.")
 
 
@@ -163,6 +170,5 @@ def compute_offset_records(shard: Shard, command: ResetOffsets, now: Now) -> Ite
     for wanted in command.topics:
         assert wanted.name is not None, "a reset names its topics"
         topic_id = shard.image.by_name[wanted.name].topic_id
-        for partition, offset, leader_epoch, metadata in wanted.offsets.rows():
-            value = OffsetCommitValue(offset, leader_epoch, metadata, now.wall_ms, -1, topic_id)
-            yield Record(OffsetCommitKey(command.group_id, wanted.name, partition), value)
+        rows = tuple(wanted.offsets.rows())
+        yield from make_offset_records(command.group_id, wanted.name, topic_id, rows, now)

@@ -29,6 +29,7 @@ from coordinator.runtime.commands.waiting_members import WaitingMembers
 from coordinator.runtime.commit.entries import NOTHING_WAITED, CommitEntry, Entry, make_entry
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.ledger.offset_changes import CHANGE_OFFSETS, compute_offset_change
 from coordinator.runtime.topics.topic_images import (
     CATALOGUE,
     NO_PARTITION,
@@ -187,7 +188,10 @@ class Apply:
             assert outcome.response is not None, f"{command} has no response"
         if is_written:
             answered = None if is_classic or has_more else reply
-            self._writer.append(make_entry(shard.partition, outcome, answered, waited))
+            changed = None
+            if type(command) in CHANGE_OFFSETS:
+                changed = compute_offset_change(shard, command, outcome)
+            self._writer.append(make_entry(shard.partition, outcome, answered, waited, changed))
         self._waiting.apply(group_id, outcome, reply)
         if outcome.then is not None:
             self._turns.follow_up(shard, outcome.then, reply)

@@ -30,6 +30,7 @@ from model.commands.groups import (
     PlanMigration,
     RemoveMembers,
 )
+from model.commands.offset_changes import ListOffsetChanges
 from model.commands.offsets import (
     DeleteOffsets,
     DeleteTopicOffsets,
@@ -109,7 +110,7 @@ def find_audited(command: Command) -> AuditedCommand | None:
     """
     if isinstance(command, PlaceCommand | DescribeReset | FinishReset | CheckToken):
         return None
-    if isinstance(command, ComputeWhatIf | ExplainRebalances):
+    if isinstance(command, ComputeWhatIf | ExplainRebalances | ListOffsetChanges):
         return None
     if isinstance(command, AuditedCommand):
         return command

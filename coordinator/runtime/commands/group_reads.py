@@ -18,12 +18,14 @@ from coordinator.core.groups.ownership import check_token
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.ledger.change_reads import read_offset_changes
 from coordinator.runtime.ledger.ledger_reads import read_rebalances
 from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.runtime.loop.slices import Steps
 from model.commands.command import ReadCommand
 from model.commands.explain import ExplainRebalances
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups, PlanMigration
+from model.commands.offset_changes import ListOffsetChanges
 from model.commands.ownership import CheckToken
 from model.commands.places import ListPlaces
 from model.errors import GroupError, UnknownServerError
@@ -72,20 +74,24 @@ class GroupReads:
         else:
             context.answer(group_ids, reply, answer)
 
-    def explain(self, command: ExplainRebalances, reply: Reply) -> None:
-        """Tell why the group rebalanced."""
+    def explain(self, command: ExplainRebalances | ListOffsetChanges, reply: Reply) -> None:
+        """Tell why the group rebalanced, or what changed its offsets."""
         group_ids = (command.group_id,)
         self._context.slices.run(
             self._explain(command, reply),
             lambda bug: self._context.answer(group_ids, reply, UnknownServerError(repr(bug))),
         )
 
-    def _explain(self, command: ExplainRebalances, reply: Reply) -> Steps[None]:
-        group_id = command.group_id
-        shard = self._context.shard_of(group_id)
-        steps = read_rebalances(self._context.store, self._ledger, shard, command)
-        answer = yield from steps
-        self._context.answer((group_id,), reply, answer)
+    def _explain(self, command: ExplainRebalances | ListOffsetChanges, reply: Reply) -> Steps[None]:
+        context, group_id = self._context, command.group_id
+        shard = context.shard_of(group_id)
+        if isinstance(command, ListOffsetChanges):
+            changes = yield from read_offset_changes(context.store, shard, command)
+            generation = context.durability.generation_of_offsets(group_id)
+            context.writer.answer_when_durable(generation, reply, changes)
+            return
+        answer = yield from read_rebalances(context.store, self._ledger, shard, command)
+        context.answer((group_id,), reply, answer)
 
     def _wait_times(self, group_id: GroupId) -> WaitTimes:
         clock = self._context.clock

@@ -10,6 +10,7 @@ from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder, fits_rows
+from coordinator.runtime.ledger.noted_changes import NotedChange
 from model.ids import LogPartition, ProducerId
 from model.log.commit_records import OffsetColumns, OffsetCommits
 from model.log.records import Record, RecordKey
@@ -28,7 +29,7 @@ class Entry(NamedTuple):
 
     ``waited`` names, per tombstone, the producers whose pending offsets it removes. ``blocks``
     holds all records already encoded, if they were encoded ahead. ``waiting`` is how many pending
-    offsets a marker ends.
+    offsets a marker ends. ``change`` is the change of offsets that the records are.
     """
 
     partition: LogPartition
@@ -42,6 +43,7 @@ class Entry(NamedTuple):
     waited: Waited = NOTHING_WAITED
     blocks: tuple[RecordBlock, ...] = ()
     waiting: int = 0
+    change: NotedChange | None = None
 
 
 CommitEntry: TypeAlias = tuple[LogPartition, OffsetColumns, int, CommitEncoder, Release]
@@ -51,7 +53,11 @@ ticket's encoder, and the callback for when they are durable. A plain tuple: one
 
 
 def make_entry(
-    partition: LogPartition, outcome: Outcome, reply: Reply | None, waited: Waited = NOTHING_WAITED
+    partition: LogPartition,
+    outcome: Outcome,
+    reply: Reply | None,
+    waited: Waited = NOTHING_WAITED,
+    change: NotedChange | None = None,
 ) -> Entry:
     """The entry of an outcome; ``reply`` is ``None`` if the response is not computed yet."""
     return Entry(
@@ -63,6 +69,7 @@ def make_entry(
         prepared=outcome.prepared,
         waited=waited,
         blocks=() if outcome.converted is None else outcome.converted.blocks,
+        change=change,
     )
 
 
@@ -75,6 +82,15 @@ def encode_entry(encoder: PartitionEncoder, entry: Entry | CommitEntry) -> None:
         else:
             encoder.add_offsets(made_by.encode_pairs(offsets, timestamp))
         return
+    if entry.change is None:
+        _encode_records(encoder, entry)
+    else:
+        encoder.begin_change()
+        _encode_records(encoder, entry)
+        encoder.end_change(entry.change)
+
+
+def _encode_records(encoder: PartitionEncoder, entry: Entry) -> None:
     made = {} if entry.prepared is None else entry.prepared.by_record
     waited = entry.waited
     for block in entry.blocks:

@@ -8,6 +8,7 @@ from typing import assert_never
 from coordinator.core.state.conversion import RecordBlock, weigh_record
 from coordinator.core.state.steps import Steps, take_slices
 from coordinator.runtime.commit.pending_offsets import PendingOffsets, compute_committed
+from coordinator.runtime.ledger.noted_changes import NotedChange, WrittenChange
 from model.ids import LogOffset, LogPartition, ProducerId
 from model.log.commit_records import OffsetColumns
 from model.log.records import Record
@@ -109,6 +110,7 @@ class PartitionEncoder:
 
     __slots__ = (
         "_appends",
+        "_changed_from",
         "_first",
         "_latest",
         "_offset",
@@ -119,6 +121,7 @@ class PartitionEncoder:
         "_size",
         "_store",
         "_wall_ms",
+        "changes",
     )
 
     def __init__(
@@ -135,6 +138,21 @@ class PartitionEncoder:
         self._pairs: list[tuple[bytes, bytes | None]] = []
         self._latest: dict[bytes, bytes | None] = {}
         self._appends: list[PartitionAppend] = []
+        self._changed_from: int = first
+        self.changes: tuple[WrittenChange, ...] = ()
+
+    def begin_change(self) -> None:
+        """What follows is a change of offsets, in batches of its own."""
+        if self._pairs:
+            self._cut()
+        self._changed_from = self._offset
+
+    def end_change(self, change: NotedChange) -> None:
+        """The change is complete."""
+        if self._pairs:
+            self._cut()
+        first, last = LogOffset(self._changed_from), LogOffset(self._offset - 1)
+        self.changes = (*self.changes, WrittenChange(change, first, last))
 
     def add_record(self, record: Record, waited: Collection[ProducerId] = ()) -> None:
         """Add a record; a tombstone also removes pending offsets of the ``waited`` producers."""

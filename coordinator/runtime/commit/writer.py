@@ -23,6 +23,7 @@ from coordinator.runtime.commit.gathering import Gathering
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder, encode_lone_commit
 from coordinator.runtime.commit.process_end import HalfApplied
 from coordinator.runtime.commit.syncs import Syncs
+from coordinator.runtime.ledger.noted_changes import WrittenChange
 from coordinator.runtime.loop.slices import STALL_RETRY_MS
 from coordinator.runtime.loop.stats import Stats
 from model.errors import CoordinatorNotAvailable
@@ -40,8 +41,9 @@ class Writer:
     """Gathers entries, writes them, and has them synced.
 
     ``before_write`` is called at the end of gathering and may add entries: targets and the
-    continuations that wait for them. ``causes`` are the changes of the ledger of rebalances that
-    belong to what is written. The other callbacks are those of ``Syncs``.
+    continuations that wait for them. ``causes`` computes, from the changes of offsets in a write
+    and its wall time, the entries of the ledger that belong to it. The other callbacks are those of
+    ``Syncs``.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class Writer:
         records_max: int,
         *,
         before_write: Callable[[], None],
-        causes: Callable[[], Sequence[Change]] = tuple,
+        causes: Callable[[Sequence[WrittenChange], int], Sequence[Change]] = lambda _, __: (),
         causes_written: Callable[[], None] = lambda: None,
         show_durable: Callable[[int], None],
         on_durable: Callable[[int], None],
@@ -208,14 +210,14 @@ class Writer:
                 if not self.gathering.entries:
                     return True
                 now = self._clock.now()
-                appends = self._encode(now.wall_ms)
+                appends, changed = self._encode(now.wall_ms)
                 side = [
                     encode_side(record)
                     for entry in self.gathering.entries
                     if isinstance(entry, Entry)
                     for record in entry.side
                 ]
-                self._store.write(appends, side, self._causes())
+                self._store.write(appends, side, self._causes(changed, now.wall_ms))
             except StoreStalled:
                 return False
             except Exception as failure:  # noqa: BLE001 - ends the process
@@ -245,7 +247,7 @@ class Writer:
         self._causes_written()
         self.gathering.clear()
 
-    def _encode(self, wall_ms: int) -> list[PartitionAppend]:
+    def _encode(self, wall_ms: int) -> tuple[list[PartitionAppend], list[WrittenChange]]:
         by_partition: dict[LogPartition, Entry | CommitEntry | PartitionEncoder] = {}
         for entry in self.gathering.entries:
             partition = entry[0]
@@ -256,23 +258,26 @@ class Writer:
                 known = by_partition[partition] = self._begin_partition(partition, known, wall_ms)
             encode_entry(known, entry)
         appends: list[PartitionAppend] = []
+        changed: list[WrittenChange] = []
         for partition, known in by_partition.items():
+            if isinstance(known, Entry):
+                known = self._begin_partition(partition, known, wall_ms)
             if isinstance(known, PartitionEncoder):
                 appends += known.finish()
+                changed += known.changes
             else:
                 appends += self._encode_lone(partition, known, wall_ms)
-        return appends
+        return appends, changed
 
     def _encode_lone(
-        self, partition: LogPartition, entry: Entry | CommitEntry, wall_ms: int
+        self, partition: LogPartition, entry: CommitEntry, wall_ms: int
     ) -> Sequence[PartitionAppend]:
         """Encode the only entry of a partition in this write."""
-        if not isinstance(entry, Entry):
-            _, offsets, timestamp, encoder, _ = entry
-            first = self._store.next_offset(partition)
-            append = encode_lone_commit(partition, first, wall_ms, offsets, timestamp, encoder)
-            if append is not None:
-                return (append,)
+        _, offsets, timestamp, encoder, _ = entry
+        first = self._store.next_offset(partition)
+        append = encode_lone_commit(partition, first, wall_ms, offsets, timestamp, encoder)
+        if append is not None:
+            return (append,)
         return self._begin_partition(partition, entry, wall_ms).finish()
 
     def _begin_partition(

@@ -177,11 +177,12 @@ class OffsetExpiry:
         for entry in self._store.latest(shard.partition, encode_offset_group_prefix(group_id)):
             yield 1
             for stored in decode_stored_offsets((entry,)):
-                if self._is_expired(rule, stored, retention_ms):
-                    found.append(_Found(entry, stored))
-            if len(found) == SLICE:
-                yield self._expire(shard, group_id, found)
-                found = []
+                if not self._is_expired(rule, stored, retention_ms):
+                    continue
+                if len(found) == SLICE:
+                    yield self._expire(shard, group_id, found, goes_on=True)
+                    found = []
+                found.append(_Found(entry, stored))
         if found:
             yield self._expire(shard, group_id, found)
 
@@ -195,7 +196,9 @@ class OffsetExpiry:
 
     # ----------------------------------------------------------------------------- one decision
 
-    def _expire(self, shard: Shard, group_id: GroupId, found: list[_Found]) -> int:
+    def _expire(
+        self, shard: Shard, group_id: GroupId, found: list[_Found], *, goes_on: bool = False
+    ) -> int:
         """Expire the offsets found, if they still are expired, and the group if it is then empty.
 
         The walk may have read them long ago, so they are read again. Returns the cost.
@@ -223,7 +226,7 @@ class OffsetExpiry:
         )
         if expired or removes_group:
             offsets = tuple((stored.topic, stored.partition) for stored in expired.values())
-            command = ExpireOffsets(INTERNAL, group_id, offsets, removes_group)
+            command = ExpireOffsets(INTERNAL, group_id, offsets, removes_group, goes_on)
             self._submit(command, partial(self._note, command))
         return REMOVAL_COST + len(found)
 

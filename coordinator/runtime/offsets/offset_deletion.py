@@ -33,6 +33,7 @@ from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, TopicName
 from model.log.records import OffsetCommitKey
 from model.responses.offsets import OffsetDeleteResponse, PartitionResult, TopicResult
+from model.responses.response import Done
 from storage.codec.record_codec import decode_key, encode_key
 from storage.log_store import StoreError
 
@@ -144,7 +145,7 @@ class OffsetDeletion:
         for part in _split(command.topics):
             if before is not None:
                 self._context.check_space(before)
-                self._apply(shard, command, before, _ignore)
+                self._apply(shard, command, replace(before, response=Done()), _ignore)
                 self._context.writer.write_if_full()
                 yield
             asked = tuple((command.topics[index][0], partitions) for index, partitions in part)

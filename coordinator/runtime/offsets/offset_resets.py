@@ -10,11 +10,12 @@ from coordinator.core.offsets.offset_reset import check_reset, handle_reset_offs
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from coordinator.runtime.api import Reply
+from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.offsets.offset_reads import decode_stored_offsets
 from model.commands.resets import ResetOffsets
 from model.errors import GroupError, UnknownServerError
+from model.ids import GroupId
 from model.log.records import OffsetCommitKey
 from storage.codec.record_codec import encode_key
 from storage.log_store import StoreError
@@ -23,16 +24,21 @@ log = structlog.get_logger()
 
 
 class OffsetResets:
-    """Carries out the commands. ``apply`` applies a command's outcome."""
+    """Carries out the commands. ``apply`` applies a command's outcome.
+
+    ``on_offsets_lost`` gets the groups of which an undo removed offsets.
+    """
 
     def __init__(
         self,
         context: ShardContext,
         *,
         apply: Callable[[Shard, ResetOffsets, Outcome, Reply], None],
+        on_offsets_lost: Callable[[GroupId], None],
     ) -> None:
         self._context = context
         self._apply = apply
+        self._on_offsets_lost = on_offsets_lost
 
     def submit(self, command: ResetOffsets, reply: Reply) -> None:
         """Handle, replay and gather a command; the response is sent when it is durable."""
@@ -55,7 +61,15 @@ class OffsetResets:
             log.exception("handling_failed", group_id=group_id, command=type(command).__name__)
             self._context.answer((group_id,), reply, UnknownServerError(repr(bug)))
             return
-        self._apply(shard, command, outcome, reply)
+
+        def answer_and_forget(answer: Answer) -> None:
+            try:
+                self._on_offsets_lost(group_id)
+            finally:
+                reply(answer)
+
+        lost = any(value is None for _, value in outcome.records)
+        self._apply(shard, command, outcome, answer_and_forget if lost else reply)
         self._context.writer.write_if_full()
 
     def _find(self, shard: Shard, command: ResetOffsets) -> dict[OffsetPlace, int]:

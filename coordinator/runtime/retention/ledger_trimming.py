@@ -1,7 +1,7 @@
-"""Drops entries of the ledger of rebalances once the history of their time is gone.
+"""Drops entries of the ledger once the history of their time is gone.
 
-The last ones of a group are kept as long as the group is: a group that is quiet for a week can
-still say why it last rebalanced.
+The last rebalances of a group are kept as long as the group is: a group that is quiet for a week
+can still say why it last rebalanced. A change of offsets goes with the history that undoes it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from model.ids import GroupId, LogPartition, compute_log_partition
+from model.ids import GroupId, LogOffset, LogPartition, compute_log_partition
 from storage.causes_codec import decode_causes_key
 from storage.codec.errors import CodecError
+from storage.log.trim import read_history_start
 from storage.log_store import Change, LogStore
+from storage.offset_changes_codec import CHANGES_PREFIX, decode_change_key
 
 KEPT_MIN: Final = 100
 """So many of a group stay, however old they are."""
 KEPT_MAX: Final = 10_000
 """No group has more: one whose members come and go all the time has an entry in each write."""
+CHANGES_MAX: Final = 1_000
+"""No group has more changes of offsets."""
 SLICE: Final = 500
 """Entries per event-loop iteration."""
 LOOKS_MIN: Final = 1_000
@@ -73,9 +77,13 @@ class LedgerTrimming:
         start = b""
         group_id: GroupId | None = None
         kept: deque[tuple[bytes, int]] = deque()
+        changes = _KeptChanges(self._store)
         while keys := [key for key, _ in islice(self._store.causes(start), SLICE)]:
             gone: list[Change] = []
             for key in keys:
+                if key.startswith(CHANGES_PREFIX):
+                    gone += changes.look(key)
+                    continue
                 try:
                     of_group, at_ms, _ = decode_causes_key(key)
                 except CodecError:
@@ -107,3 +115,28 @@ class LedgerTrimming:
     def _drop(self, gone: list[Change]) -> None:
         if gone:
             self._store.write([], (), gone)
+
+
+class _KeptChanges:
+    """The changes of offsets that stay of the group that is looked at."""
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._group_id: GroupId | None = None
+        self._start = LogOffset(0)
+        self._kept: deque[bytes] = deque()
+
+    def look(self, key: bytes) -> list[Change]:
+        """The changes that go; keys are looked at in their order."""
+        try:
+            group_id, first = decode_change_key(key)
+        except CodecError:
+            return []  # `muster log verify` tells of it.
+        if group_id != self._group_id:
+            self._group_id, self._kept = group_id, deque()
+            partition = compute_log_partition(group_id, self._store.partitions)
+            self._start = read_history_start(self._store, partition).offset
+        if first < self._start:
+            return [(key, None)]
+        self._kept.append(key)
+        return [(self._kept.popleft(), None)] if len(self._kept) > CHANGES_MAX else []

@@ -12,6 +12,7 @@ from model.commands.offsets import TopicOffsets
 from model.errors import ErrorCode, ResetRefused
 from model.ids import GroupId, TopicName
 from model.log.commit_records import make_offset_columns
+from model.offset_changes import NO_OFFSET
 from model.responses.resets import OffsetsReset
 from model.topics import TopicImage
 from muster.v1 import reset_pb2
@@ -39,7 +40,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOffset:
-    """One partition, and its offset after the reset."""
+    """One partition, and its offset after the reset; ``NO_OFFSET`` if an undo removes it."""
 
     place: Place
     before: int | None
@@ -61,6 +62,8 @@ def _plan_partition(
 ) -> PlannedOffset:
     asked = _find_position(request, place, known)
     start, end = known.starts.get(place), known.ends.get(place)
+    if request.WhichOneof("to") == "undo" and asked == NO_OFFSET:
+        return PlannedOffset(place, known.before.get(place), start, end, NO_OFFSET, False)
     after = asked
     # A log without records may have them elsewhere: then its bounds say nothing.
     if start is not None and end is not None and start < end:
@@ -96,7 +99,7 @@ def _find_position(request: reset_pb2.ResetOffsetsRequest, place: Place, known: 
             if found is None:
                 raise _compute_unknown(place, "the offset of that time is")
             return found if found >= 0 else _find_end(place, known)
-        case "plan" | "as_of":
+        case "plan" | "as_of" | "undo":
             return known.wanted[place]
         case "other_group_id":
             found = known.wanted.get(place)
@@ -107,7 +110,8 @@ def _find_position(request: reset_pb2.ResetOffsetsRequest, place: Place, known: 
             return found
         case _:
             raise InvalidField(
-                "to", "say where to: a position, an offset, a time, a plan, a group, or as of when"
+                "to",
+                "say where to: a position, an offset, a time, a plan, a group, as of when, or undo",
             )
 
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import grpc.aio
 
+from coordinator.service.admin.past_offsets import (
+    LOG_OFFSET_MAX,
+    Undone,
+    encode_change,
+    find_committed,
+    read_past_offsets,
+    read_undone,
+    show_undone,
+)
 from coordinator.service.admin.reset_plan import (
     Known,
     Offsets,
     Place,
-    PlannedOffset,
     compute_again,
     compute_plan,
     compute_preview,
@@ -20,18 +29,23 @@ from coordinator.service.admin.reset_plan import (
 )
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
-from coordinator.service.calls.past_positions import decode_as_of, read_past
+from coordinator.service.calls.past_positions import decode_as_of
 from coordinator.service.calls.request_ids import RequestIds
 from coordinator.service.calls.services import Services
-from coordinator.service.wire.decode import decode_offset_group_id
+from coordinator.service.settings import GrpcSettings
+from coordinator.service.wire.answer_slices import make_rows, run_steps
+from coordinator.service.wire.decode import decode_any_group_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField
+from coordinator.service.wire.paging import compute_page, compute_page_token
 from model.acls import Operation
 from model.caller import Caller
+from model.commands.offset_changes import ListOffsetChanges
 from model.commands.offsets import COMMIT_PARTITIONS_MAX, OffsetFetch
 from model.commands.resets import DescribeReset, ResetOffsets
-from model.errors import GroupError, ResetRefused, UnknownTopicOrPartition
+from model.errors import NothingToUndo, ResetRefused, UnknownTopicOrPartition
 from model.ids import GroupId, TopicName
-from model.responses.offsets import FetchedTopic, OffsetFetchResponse
+from model.responses.offset_changes import ListOffsetChangesResponse
+from model.responses.offsets import OffsetFetchResponse
 from model.responses.resets import OffsetsReset, ResetProgress
 from model.topics import TopicImage
 from muster.v1 import reset_pb2, reset_pb2_grpc, types_pb2
@@ -39,6 +53,8 @@ from muster.v1 import reset_pb2, reset_pb2_grpc, types_pb2
 LATEST: Final = -1
 EARLIEST: Final = -2
 
+_Reset: TypeAlias = ResetOffsets
+"""The command; the class has a method of that name."""
 _Context: TypeAlias = grpc.aio.ServicerContext[
     reset_pb2.ResetOffsetsRequest, reset_pb2.ResetOffsetsResponse
 ]
@@ -92,6 +108,31 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
                 ],
             )
 
+    async def ListOffsetChanges(  # noqa: N802
+        self,
+        request: reset_pb2.ListOffsetChangesRequest,
+        context: grpc.aio.ServicerContext[
+            reset_pb2.ListOffsetChangesRequest, reset_pb2.ListOffsetChangesResponse
+        ],
+    ) -> reset_pb2.ListOffsetChangesResponse:
+        async with Guard(context, group_id=request.group_id):
+            group_id = decode_any_group_id(request.group_id, self._services.limits)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.DESCRIBE, group_id)
+            settings = self._services.settings
+            command = _decode_listing(request, caller, group_id, settings)
+            found = await self._coordinator.call(command)
+            assert isinstance(found, ListOffsetChangesResponse)
+            response = reset_pb2.ListOffsetChangesResponse(
+                since_ms=found.since_ms if found.since_ms >= 0 else None
+            )
+            if found.has_more:
+                place = str(found.changes[-1].first)
+                response.next_page_token = compute_page_token(place, (request.group_id,))
+            rows = make_rows(response.changes.extend, encode_change, found.changes)
+            await run_steps(rows)
+            return response
+
     async def _reset(
         self, caller: Caller, group_id: GroupId, request: reset_pb2.ResetOffsetsRequest
     ) -> reset_pb2.ResetOffsetsResponse:
@@ -104,8 +145,18 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         named = {TopicName(topic.topic_name) for topic in request.topics}
         self._access.check_topics(caller, Operation.READ, named)
         committed = await self._fetch(caller, group_id)
-        wanted = await self._find_wanted(caller, request, image)
+        undone: Undone | None = None
+        if request.WhichOneof("to") == "undo":
+            undone = await read_undone(self._services, caller, group_id, request.undo, image)
+            wanted = undone.wanted
+        else:
+            wanted = await self._find_wanted(caller, request, image)
         places = self._choose(request, committed, wanted, image)
+        if undone is not None and not places:
+            raise NothingToUndo(
+                f"There is nothing to undo: the change of group {group_id} at log offset "
+                f"{undone.change.first} was not about these partitions."
+            )
         if not places:
             # Fails if there is no such group, or it has members.
             await self._coordinator.call(ResetOffsets(caller, group_id, (), validate_only=True))
@@ -117,40 +168,37 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         if request.WhichOneof("to") == "timestamp_ms":
             wanted = await self._find_offsets(places, request.timestamp_ms)
         plan = compute_plan(request, places, Known(before, starts, ends, wanted))
-        done = await self._submit(caller, group_id, request, plan, before, image)
-        preview = compute_preview(
-            group_id, done.revision, before, places, image, is_live=done.is_live
-        )
-        return encode_plan(plan, preview, done)
-
-    async def _submit(
-        self,
-        caller: Caller,
-        group_id: GroupId,
-        request: reset_pb2.ResetOffsetsRequest,
-        plan: Sequence[PlannedOffset],
-        before: Offsets,
-        image: TopicImage,
-    ) -> OffsetsReset:
-        """Set the offsets, begin to, or check that they can be."""
-        revision = None
-        if request.preview:
-            places = [each.place for each in plan]
-            revision, now = compute_again(request.preview, group_id, before, places, image)
-            if now != request.preview:
-                raise ResetRefused(
-                    f"The offsets of group {group_id} have changed since the preview: look at a "
-                    "new preview."
-                )
         command = ResetOffsets(
             caller,
             group_id,
             compute_topic_offsets(plan, image),
             before,
-            revision,
-            request.create_group,
-            request.validate_only,
+            creates=request.create_group or undone is not None,
+            undoes=None if undone is None else undone.change.first,
+            validate_only=request.validate_only,
         )
+        done = await self._submit(command, request.preview, places, image)
+        preview = compute_preview(
+            group_id, done.revision, before, places, image, is_live=done.is_live
+        )
+        response = encode_plan(plan, preview, done)
+        if undone is not None:
+            show_undone(response, undone)
+        return response
+
+    async def _submit(
+        self, command: _Reset, preview: str, places: Iterable[Place], image: TopicImage
+    ) -> OffsetsReset:
+        """Set the offsets, begin to, or check that they can be. Raises if the preview is stale."""
+        if preview:
+            group_id, before = command.group_id, command.before or {}
+            revision, now = compute_again(preview, group_id, before, places, image)
+            if now != preview:
+                raise ResetRefused(
+                    f"The offsets of group {group_id} have changed since the preview: look at a "
+                    "new preview."
+                )
+            command = replace(command, revision=revision)
         response = await self._coordinator.call(command)
         assert isinstance(response, OffsetsReset)
         return response
@@ -165,7 +213,7 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         image: TopicImage,
     ) -> list[Place]:
         """The partitions that the request is about, each once."""
-        has_own = request.WhichOneof("to") in ("plan", "other_group_id", "as_of")
+        has_own = request.WhichOneof("to") in ("plan", "other_group_id", "as_of", "undo")
         if not request.topics:
             places = dict.fromkeys(wanted if has_own else committed)
         else:
@@ -208,26 +256,14 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         """All committed offsets of a group."""
         response = await self._coordinator.call(OffsetFetch(caller, group_id, None))
         assert isinstance(response, OffsetFetchResponse)
-        return _find_committed(response.topics)
+        return find_committed(response.topics)
 
     async def _fetch_past(
         self, caller: Caller, group_id: GroupId, as_of: types_pb2.AsOf, image: TopicImage
-    ) -> dict[Place, int]:
+    ) -> Offsets:
         """All that were committed at a past position, of topics that are still there."""
-        command = OffsetFetch(caller, group_id, None)
-        past = await read_past(self._services, group_id, decode_as_of(as_of), (command,))
-        (response,) = past.responses
-        if isinstance(response, GroupError):
-            raise response
-        assert isinstance(response, OffsetFetchResponse)
-
-        def is_there(topic: FetchedTopic) -> bool:
-            now = None if topic.name is None else image.by_name.get(topic.name)
-            # A topic made again under the name of a deleted one has other records.
-            return now is not None and topic.topic_id in (None, now.topic_id)
-
-        same = [topic for topic in response.topics if is_there(topic)]
-        found = _find_committed(same)
+        position = decode_as_of(as_of)
+        found = await read_past_offsets(self._services, caller, group_id, position, image)
         if not found:
             raise ResetRefused(
                 f"The group {group_id} had no committed offsets then, of topics that are still "
@@ -264,10 +300,22 @@ def _list_places(
     return places
 
 
-def _find_committed(topics: Iterable[FetchedTopic]) -> dict[Place, int]:
-    return {
-        (topic.name, row.partition): row.offset
-        for topic in topics
-        for row in topic.partitions
-        if topic.name is not None and row.offset >= 0
-    }
+def _decode_listing(
+    request: reset_pb2.ListOffsetChangesRequest,
+    caller: Caller,
+    group_id: GroupId,
+    settings: GrpcSettings,
+) -> ListOffsetChanges:
+    page = compute_page(
+        request.page_size,
+        request.page_token,
+        (request.group_id,),
+        settings.grpc_page_size,
+        settings.grpc_page_size_max,
+    )
+    before = None
+    if page.after is not None:
+        if not (page.after.isdecimal() and len(page.after) < 20):
+            raise InvalidField("page_token", "page_token is invalid")
+        before = min(int(page.after), LOG_OFFSET_MAX)
+    return ListOffsetChanges(caller, group_id, before, page.size)

@@ -25,29 +25,39 @@ _sym_db = _symbol_database.Default()
 from muster.v1 import types_pb2 as muster_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/reset.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"4\n\tResetPlan\x12\'\n\x06topics\x18\x01 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\"\x88\x03\n\x13ResetOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12*\n\x06topics\x18\x02 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12,\n\x08position\x18\x03 \x01(\x0e\x32\x18.muster.v1.ResetPositionH\x00\x12\x16\n\x0ctimestamp_ms\x18\x04 \x01(\x03H\x00\x12\x12\n\x08shift_by\x18\x05 \x01(\x03H\x00\x12\x10\n\x06offset\x18\x06 \x01(\x03H\x00\x12$\n\x04plan\x18\x07 \x01(\x0b\x32\x14.muster.v1.ResetPlanH\x00\x12\x18\n\x0eother_group_id\x18\x08 \x01(\tH\x00\x12 \n\x05\x61s_of\x18\x0e \x01(\x0b\x32\x0f.muster.v1.AsOfH\x00\x12\r\n\x05\x63lamp\x18\t \x01(\x08\x12\x14\n\x0c\x63reate_group\x18\n \x01(\x08\x12\x0f\n\x07preview\x18\x0b \x01(\t\x12\x15\n\rvalidate_only\x18\x0c \x01(\x08\x12\x12\n\nrequest_id\x18\r \x01(\tB\x04\n\x02to\"y\n\x14ResetOffsetsResponse\x12-\n\npartitions\x18\x01 \x03(\x0b\x32\x19.muster.v1.ResetPartition\x12\x0f\n\x07preview\x18\x02 \x01(\t\x12\x0c\n\x04live\x18\x03 \x01(\x08\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x05\"#\n\x0fGetResetRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"_\n\x10GetResetResponse\x12\x13\n\x0bgroup_epoch\x18\x01 \x01(\x05\x12\x0c\n\x04\x64one\x18\x02 \x01(\x08\x12(\n\twaits_for\x18\x03 \x03(\x0b\x32\x15.muster.v1.ResetOwner\"G\n\nResetOwner\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x13\n\x0b\x63lient_host\x18\x03 \x01(\t\"\xe0\x01\n\x0eResetPartition\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x1a\n\roffset_before\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0coffset_after\x18\x04 \x01(\x03\x12\x19\n\x0cstart_offset\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x17\n\nend_offset\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x0f\n\x07\x63lamped\x18\x07 \x01(\x08\x42\x10\n\x0e_offset_beforeB\x0f\n\r_start_offsetB\r\n\x0b_end_offset*\x83\x01\n\rResetPosition\x12\x1e\n\x1aRESET_POSITION_UNSPECIFIED\x10\x00\x12\x1b\n\x17RESET_POSITION_EARLIEST\x10\x01\x12\x19\n\x15RESET_POSITION_LATEST\x10\x02\x12\x1a\n\x16RESET_POSITION_CURRENT\x10\x03\x32\xa4\x01\n\x0cResetService\x12O\n\x0cResetOffsets\x12\x1e.muster.v1.ResetOffsetsRequest\x1a\x1f.muster.v1.ResetOffsetsResponse\x12\x43\n\x08GetReset\x12\x1a.muster.v1.GetResetRequest\x1a\x1b.muster.v1.GetResetResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15muster/v1/reset.proto\x12\tmuster.v1\x1a\x15muster/v1/types.proto\"4\n\tResetPlan\x12\'\n\x06topics\x18\x01 \x03(\x0b\x32\x17.muster.v1.TopicOffsets\"\xaf\x03\n\x13ResetOffsetsRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12*\n\x06topics\x18\x02 \x03(\x0b\x32\x1a.muster.v1.TopicPartitions\x12,\n\x08position\x18\x03 \x01(\x0e\x32\x18.muster.v1.ResetPositionH\x00\x12\x16\n\x0ctimestamp_ms\x18\x04 \x01(\x03H\x00\x12\x12\n\x08shift_by\x18\x05 \x01(\x03H\x00\x12\x10\n\x06offset\x18\x06 \x01(\x03H\x00\x12$\n\x04plan\x18\x07 \x01(\x0b\x32\x14.muster.v1.ResetPlanH\x00\x12\x18\n\x0eother_group_id\x18\x08 \x01(\tH\x00\x12 \n\x05\x61s_of\x18\x0e \x01(\x0b\x32\x0f.muster.v1.AsOfH\x00\x12%\n\x04undo\x18\x0f \x01(\x0b\x32\x15.muster.v1.UndoChangeH\x00\x12\r\n\x05\x63lamp\x18\t \x01(\x08\x12\x14\n\x0c\x63reate_group\x18\n \x01(\x08\x12\x0f\n\x07preview\x18\x0b \x01(\t\x12\x15\n\rvalidate_only\x18\x0c \x01(\x08\x12\x12\n\nrequest_id\x18\r \x01(\tB\x04\n\x02to\"4\n\nUndoChange\x12\x17\n\nlog_offset\x18\x01 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_log_offset\"\xa2\x01\n\x14ResetOffsetsResponse\x12-\n\npartitions\x18\x01 \x03(\x0b\x32\x19.muster.v1.ResetPartition\x12\x0f\n\x07preview\x18\x02 \x01(\t\x12\x0c\n\x04live\x18\x03 \x01(\x08\x12\x13\n\x0bgroup_epoch\x18\x04 \x01(\x05\x12\'\n\x06undone\x18\x05 \x01(\x0b\x32\x17.muster.v1.OffsetChange\"#\n\x0fGetResetRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"_\n\x10GetResetResponse\x12\x13\n\x0bgroup_epoch\x18\x01 \x01(\x05\x12\x0c\n\x04\x64one\x18\x02 \x01(\x08\x12(\n\twaits_for\x18\x03 \x03(\x0b\x32\x15.muster.v1.ResetOwner\"G\n\nResetOwner\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x13\n\x0b\x63lient_host\x18\x03 \x01(\t\"\x90\x02\n\x0eResetPartition\x12\x12\n\ntopic_name\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x1a\n\roffset_before\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0coffset_after\x18\x04 \x01(\x03\x12\x19\n\x0cstart_offset\x18\x05 \x01(\x03H\x01\x88\x01\x01\x12\x17\n\nend_offset\x18\x06 \x01(\x03H\x02\x88\x01\x01\x12\x0f\n\x07\x63lamped\x18\x07 \x01(\x08\x12\x1b\n\x0eoffset_changed\x18\x08 \x01(\x03H\x03\x88\x01\x01\x42\x10\n\x0e_offset_beforeB\x0f\n\r_start_offsetB\r\n\x0b_end_offsetB\x11\n\x0f_offset_changed\"S\n\x18ListOffsetChangesRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\x82\x01\n\x19ListOffsetChangesResponse\x12(\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x17.muster.v1.OffsetChange\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x15\n\x08since_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x0b\n\t_since_ms\"\xbe\x01\n\x0cOffsetChange\x12\x12\n\nlog_offset\x18\x01 \x01(\x03\x12\x17\n\x0flast_log_offset\x18\x02 \x01(\x03\x12\x12\n\nchanged_ms\x18\x03 \x01(\x03\x12)\n\x04kind\x18\x04 \x01(\x0e\x32\x1b.muster.v1.OffsetChangeKind\x12\x11\n\tprincipal\x18\x05 \x01(\t\x12\x0f\n\x07offsets\x18\x06 \x01(\x03\x12\x13\n\x06undoes\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\t\n\x07_undoes*\x83\x01\n\rResetPosition\x12\x1e\n\x1aRESET_POSITION_UNSPECIFIED\x10\x00\x12\x1b\n\x17RESET_POSITION_EARLIEST\x10\x01\x12\x19\n\x15RESET_POSITION_LATEST\x10\x02\x12\x1a\n\x16RESET_POSITION_CURRENT\x10\x03*\xdf\x01\n\x10OffsetChangeKind\x12\"\n\x1eOFFSET_CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18OFFSET_CHANGE_KIND_RESET\x10\x01\x12\x1b\n\x17OFFSET_CHANGE_KIND_UNDO\x10\x02\x12$\n OFFSET_CHANGE_KIND_GROUP_DELETED\x10\x03\x12&\n\"OFFSET_CHANGE_KIND_OFFSETS_DELETED\x10\x04\x12\x1e\n\x1aOFFSET_CHANGE_KIND_EXPIRED\x10\x05\x32\x84\x02\n\x0cResetService\x12O\n\x0cResetOffsets\x12\x1e.muster.v1.ResetOffsetsRequest\x1a\x1f.muster.v1.ResetOffsetsResponse\x12\x43\n\x08GetReset\x12\x1a.muster.v1.GetResetRequest\x1a\x1b.muster.v1.GetResetResponse\x12^\n\x11ListOffsetChanges\x12#.muster.v1.ListOffsetChangesRequest\x1a$.muster.v1.ListOffsetChangesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muster.v1.reset_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RESETPOSITION']._serialized_start=1066
-  _globals['_RESETPOSITION']._serialized_end=1197
+  _globals['_RESETPOSITION']._serialized_start=1660
+  _globals['_RESETPOSITION']._serialized_end=1791
+  _globals['_OFFSETCHANGEKIND']._serialized_start=1794
+  _globals['_OFFSETCHANGEKIND']._serialized_end=2017
   _globals['_RESETPLAN']._serialized_start=59
   _globals['_RESETPLAN']._serialized_end=111
   _globals['_RESETOFFSETSREQUEST']._serialized_start=114
-  _globals['_RESETOFFSETSREQUEST']._serialized_end=506
-  _globals['_RESETOFFSETSRESPONSE']._serialized_start=508
-  _globals['_RESETOFFSETSRESPONSE']._serialized_end=629
-  _globals['_GETRESETREQUEST']._serialized_start=631
-  _globals['_GETRESETREQUEST']._serialized_end=666
-  _globals['_GETRESETRESPONSE']._serialized_start=668
-  _globals['_GETRESETRESPONSE']._serialized_end=763
-  _globals['_RESETOWNER']._serialized_start=765
-  _globals['_RESETOWNER']._serialized_end=836
-  _globals['_RESETPARTITION']._serialized_start=839
-  _globals['_RESETPARTITION']._serialized_end=1063
-  _globals['_RESETSERVICE']._serialized_start=1200
-  _globals['_RESETSERVICE']._serialized_end=1364
+  _globals['_RESETOFFSETSREQUEST']._serialized_end=545
+  _globals['_UNDOCHANGE']._serialized_start=547
+  _globals['_UNDOCHANGE']._serialized_end=599
+  _globals['_RESETOFFSETSRESPONSE']._serialized_start=602
+  _globals['_RESETOFFSETSRESPONSE']._serialized_end=764
+  _globals['_GETRESETREQUEST']._serialized_start=766
+  _globals['_GETRESETREQUEST']._serialized_end=801
+  _globals['_GETRESETRESPONSE']._serialized_start=803
+  _globals['_GETRESETRESPONSE']._serialized_end=898
+  _globals['_RESETOWNER']._serialized_start=900
+  _globals['_RESETOWNER']._serialized_end=971
+  _globals['_RESETPARTITION']._serialized_start=974
+  _globals['_RESETPARTITION']._serialized_end=1246
+  _globals['_LISTOFFSETCHANGESREQUEST']._serialized_start=1248
+  _globals['_LISTOFFSETCHANGESREQUEST']._serialized_end=1331
+  _globals['_LISTOFFSETCHANGESRESPONSE']._serialized_start=1334
+  _globals['_LISTOFFSETCHANGESRESPONSE']._serialized_end=1464
+  _globals['_OFFSETCHANGE']._serialized_start=1467
+  _globals['_OFFSETCHANGE']._serialized_end=1657
+  _globals['_RESETSERVICE']._serialized_start=2020
+  _globals['_RESETSERVICE']._serialized_end=2280
 # @@protoc_insertion_point(module_scope)

@@ -45,6 +45,11 @@ class ResetServiceStub:
                 request_serializer=muster_dot_v1_dot_reset__pb2.GetResetRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_reset__pb2.GetResetResponse.FromString,
                 _registered_method=True)
+        self.ListOffsetChanges = channel.unary_unary(
+                '/muster.v1.ResetService/ListOffsetChanges',
+                request_serializer=muster_dot_v1_dot_reset__pb2.ListOffsetChangesRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_reset__pb2.ListOffsetChangesResponse.FromString,
+                _registered_method=True)
 
 
 class ResetServiceServicer:
@@ -71,6 +76,15 @@ class ResetServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOffsetChanges(self, request, context):
+        """Lists the changes of a group's offsets that are no commits: what can be undone. They are kept as
+        long as the log's history, at most 1,000 of a group, also when the group is gone. Needs DESCRIBE
+        on the group.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ResetServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -83,6 +97,11 @@ def add_ResetServiceServicer_to_server(servicer, server):
                     servicer.GetReset,
                     request_deserializer=muster_dot_v1_dot_reset__pb2.GetResetRequest.FromString,
                     response_serializer=muster_dot_v1_dot_reset__pb2.GetResetResponse.SerializeToString,
+            ),
+            'ListOffsetChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOffsetChanges,
+                    request_deserializer=muster_dot_v1_dot_reset__pb2.ListOffsetChangesRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_reset__pb2.ListOffsetChangesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -140,6 +159,33 @@ class ResetService:
             '/muster.v1.ResetService/GetReset',
             muster_dot_v1_dot_reset__pb2.GetResetRequest.SerializeToString,
             muster_dot_v1_dot_reset__pb2.GetResetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOffsetChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.ResetService/ListOffsetChanges',
+            muster_dot_v1_dot_reset__pb2.ListOffsetChangesRequest.SerializeToString,
+            muster_dot_v1_dot_reset__pb2.ListOffsetChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

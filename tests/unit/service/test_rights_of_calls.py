@@ -160,6 +160,7 @@ RIGHTS: Final[dict[str, Right]] = {
     "FreezeService.FreezeGroup": Right(Operation.ALTER_CONFIGS, ResourceType.GROUP, _GROUP),
     "FreezeService.ResumeGroup": Right(Operation.ALTER_CONFIGS, ResourceType.GROUP, _GROUP),
     "ResetService.GetReset": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
+    "ResetService.ListOffsetChanges": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "ResetService.ResetOffsets": Right(Operation.READ, ResourceType.GROUP, _RESET),
     "UpstreamService.GetUpstream": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),
     "UpstreamService.ListUpstreamGroups": Right(Operation.DESCRIBE, ResourceType.CLUSTER, {}),

@@ -12,9 +12,11 @@ import crc32c
 import pytest
 
 from cli.errors import ExitCode
-from model.ids import LogPartition
+from model.ids import GroupId, LogOffset, LogPartition
+from model.offset_changes import OffsetChange, OffsetChangeKind
 from storage.codec.batch_encoding import encode_batch
 from storage.log_store import pack_latest
+from storage.offset_changes_codec import encode_change_key, encode_offset_change
 from storage.rocks.rocks_opening import open_store
 from tests.groups import CHECKOUT
 from tests.support.cli.log_files import SEGMENTS, encode_commits, invoke, make_store, write_segment
@@ -165,12 +167,15 @@ def test_a_side_record_that_cannot_be_read_is_found(tmp_path: Path) -> None:
     assert "side record 6377686174" in check_fails(tmp_path, "side")
 
 
-def test_a_rebalance_that_cannot_be_read_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", [b"\0\0\0\1g!", b"\xff\xff\xff\xff\0\0\0\1g!"])
+def test_an_entry_of_the_ledger_that_cannot_be_read_is_found(key: bytes, tmp_path: Path) -> None:
     store = open_store(tmp_path / "store", partitions=1)
-    store.write([], causes=[(b"\0\0\0\1g!", b"")])
+    change = OffsetChange(OffsetChangeKind.RESET, 1, "User:a", LogOffset(3), LogOffset(4), 2)
+    good = (encode_change_key(GroupId("a"), 3), encode_offset_change(change))
+    store.write([], causes=[good, (key, b"")])
     mark_all(store)
     store.close()
-    assert "0000000167" in check_fails(tmp_path, "causes")
+    assert key.hex() in check_fails(tmp_path, "causes")
 
 
 def test_a_group_in_another_partition_than_its_own_is_found(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from coordinator.runtime.retention import ledger_trimming
 from coordinator.runtime.retention.ledger_trimming import LedgerTrimming
-from model.ids import GroupId
+from model.ids import GroupId, LogOffset
 from storage.causes_codec import decode_causes_key, encode_causes_key
+from storage.log.trim import HistoryStart
 from storage.log_store import StoreStalled
+from storage.offset_changes_codec import CHANGES_PREFIX, decode_change_key, encode_change_key
 from tests.support.memory import MemoryLogStore
 
 NOW_MS = 1_000_000
@@ -107,3 +109,31 @@ def test_a_round_that_the_store_stopped_begins_anew(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(store, "write", write)
     list(trimming.trim(NOW_MS))
     assert list(store.causes()) == []
+
+
+def test_changes_of_offsets_go_with_the_history_that_undoes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger_trimming, "CHANGES_MAX", 3)
+    monkeypatch.setattr(ledger_trimming, "SLICE", 2)
+    store = make_store({"a": range(NOW_MS - 1, NOW_MS)})
+    keys = {
+        group: [encode_change_key(GroupId(group), at) for at in firsts]
+        for group, firsts in {"a": (1, 5, 6), "bb": (5, 7), "c": (5, 6, 7, 8, 9)}.items()
+    }
+    store.write([], causes=[(key, b"") for of_group in keys.values() for key in of_group])
+    start = HistoryStart(LogOffset(6), 0)
+    monkeypatch.setattr(ledger_trimming, "read_history_start", lambda *_: start)
+    store.write([], causes=[(CHANGES_PREFIX + b"bad", b"")])
+    assert trim_all(store) == {"a": [6], "bb": [7], "c": [7, 8, 9]}
+
+
+def trim_all(store: MemoryLogStore) -> dict[str, list[int]]:
+    """Trim; where the changes that are left begin, by group."""
+    list(make_trimming(store).trim(NOW_MS))
+    left: dict[str, list[int]] = {}
+    for key, _ in store.causes(CHANGES_PREFIX):
+        if key != CHANGES_PREFIX + b"bad":
+            group, first = decode_change_key(key)
+            left.setdefault(group, []).append(first)
+    return left

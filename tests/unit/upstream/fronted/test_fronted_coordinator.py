@@ -24,9 +24,10 @@ from model.commands.groups import (
 )
 from model.commands.offsets import DeleteOffsets, OffsetFetch
 from model.commands.places import GiveGroupUp, NotePlace, ReturnGroup
+from model.commands.resets import ResetOffsets
 from model.commands.topics import CreateTopic
 from model.errors import ErrorCode, GroupError
-from model.ids import GroupId, MemberId, TopicId
+from model.ids import GroupId, LogOffset, MemberId, TopicId
 from model.places import Place
 from model.responses.consumer import ConsumerGroupHeartbeatResponse
 from model.responses.groups import (
@@ -36,7 +37,15 @@ from model.responses.groups import (
 )
 from tests.support.service.given_ends import GivenEnds
 from tests.support.upstream.offset_cluster import Fate
-from tests.support.upstream.offsets_rig import FOO, GENERATION, Asked, G, OffsetsRig, make_commit
+from tests.support.upstream.offsets_rig import (
+    FOO,
+    GENERATION,
+    Asked,
+    G,
+    OffsetsRig,
+    make_commit,
+    make_lone_commit,
+)
 from tests.support.virtual.server import CALLER
 from tests.unit.cli.admin.test_admin_commands import invoke
 from upstream.fronted.fronted_coordinator import FrontedCoordinator
@@ -128,6 +137,13 @@ async def test_the_lag_of_a_group_that_is_here_is_known(doors: Doors) -> None:
 
 async def test_offsets_are_not_deleted_in_the_cluster(doors: Doors) -> None:
     assert await doors.say(DeleteOffsets(CALLER, G, ((FOO, (0,)),))) == "NON_EMPTY_GROUP"
+
+
+async def test_offsets_in_the_cluster_are_reset_there_and_not_undone(doors: Doors) -> None:
+    await doors.empty()
+    reset = ResetOffsets(CALLER, G, make_lone_commit((0, 7)).topics)
+    assert await doors.say(reset) == "OffsetsReset"
+    assert await doors.say(replace(reset, undoes=LogOffset(3))) == "POLICY_VIOLATION"
 
 
 async def test_topics_are_the_cluster_s(doors: Doors) -> None:
