@@ -26,6 +26,14 @@ from tests.support.waiting import wait_until
 WITHIN_S = 60.0
 
 
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """SIGINT reaches the processes of a test, also where a shell has begun pytest without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[MusterServer]:
     with MusterServer(tmp_path / "data", topics={"orders": 4}) as running:
@@ -157,12 +165,17 @@ async def test_a_terminal_has_a_table_and_lines(server: MusterServer) -> None:
         os.close(its_end)
         shown = bytearray()
         reading = asyncio.create_task(asyncio.to_thread(_read, terminal, shown))
-        await asyncio.to_thread(wait_until, lambda: b"orders:0,1,2,3" in shown, "the table")
-        async with joined(server, "m2"):
-            await asyncio.to_thread(wait_until, lambda: b"m2 joined" in shown, "the line")
-        process.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(process.wait(), WITHIN_S) == 130
-        await reading
+        try:
+            await asyncio.to_thread(wait_until, lambda: b"orders:0,1,2,3" in shown, lambda: shown)
+            async with joined(server, "m2"):
+                await asyncio.to_thread(wait_until, lambda: b"m2 joined" in shown, lambda: shown)
+            process.send_signal(signal.SIGINT)
+            assert await asyncio.wait_for(process.wait(), WITHIN_S) == 130
+        finally:
+            # The thread reads until the terminal has no other end.
+            if process.returncode is None:
+                process.kill()
+            await reading
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     assert "MEMBER" in text
     assert "Traceback" not in text
