@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
 import grpc.aio
 
+from coordinator.service.admin.past_offsets import compute_undone
 from model.acls import Operation, ResourceType
-from model.ids import GroupId, LogPartition, compute_log_partition
+from model.ids import GroupId, LogOffset, LogPartition, TopicName, compute_log_partition
+from model.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
 from muster.v1 import admin_pb2, group_pb2, reset_pb2, reset_pb2_grpc, types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.kafka_log import PARTITIONS
@@ -235,3 +238,17 @@ async def test_pages_of_changes(tmp_path: Path) -> None:
         bad = reset_pb2.ListOffsetChangesRequest(group_id="g", page_token="no")
         code, _ = await info(group.stub.ListOffsetChanges(bad))
         assert code is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_commits_between_the_writes_of_a_deletion_are_not_undone() -> None:
+    before = {(TopicName("t"), number): 10 + number for number in range(4)}
+    after = {(TopicName("t"), 0): 99, (TopicName("t"), 7): 1}
+    change = OffsetChange(
+        OffsetChangeKind.OFFSETS_DELETED, 0, "User:a", LogOffset(5), LogOffset(50), 3
+    )
+    undone = compute_undone(change, before, after)
+    assert undone.wanted == {(TopicName("t"), number): 10 + number for number in (1, 2, 3)}
+    assert undone.left == {}
+    as_reset = compute_undone(replace(change, kind=OffsetChangeKind.RESET), before, after)
+    assert as_reset.wanted == before | {(TopicName("t"), 7): NO_OFFSET}
+    assert as_reset.left == after
