@@ -122,15 +122,15 @@ def _is_plain_step(
         or not _owns_what_it_has(member, group.owner)
     ):
         return False
-    owner, free = group.owner, (member.slot, NOBODY)
+    get_owner, free = group.owner.__getitem__, {member.slot, NOBODY}
     for topic in said.assigned_partitions:
-        ranges = group.numbers.ranges(topic.topic_id)
-        if len(ranges) != 1:
+        ranges, partitions = group.numbers.ranges(topic.topic_id), topic.partitions
+        if len(ranges) != 1 or not partitions or max(partitions) >= ranges[0].size:
             return False
-        _, base, size, _ = ranges[0]
-        for partition in topic.partitions:
-            if partition >= size or owner[base + partition] not in free:
-                return False
+        base = ranges[0].base
+        numbers = [base + each for each in partitions] if base else partitions
+        if not free.issuperset(map(get_owner, numbers)):
+            return False
     return True
 
 
@@ -210,6 +210,7 @@ def _find_second(
         if member_id in entries:
             free.add(entries[member_id].slot)
     claimed: list[int] = []
+    fresh: dict[TopicId, list[int]] = {}
     are_numbered = True
     for member_id, said in claims.items():
         member = entries.get(member_id)
@@ -221,9 +222,11 @@ def _find_second(
         for topic in _list_parts(said):
             partitions = topic.partitions
             ranges = numbers.ranges(topic.topic_id)
-            if len(ranges) != 1 or not partitions or max(partitions) >= ranges[0].size:
+            if not ranges:
                 # Nobody has any of a topic without numbers.
-                are_numbered = are_numbered and not ranges and len(claims) == 1
+                fresh.setdefault(topic.topic_id, []).extend(partitions)
+            elif len(ranges) != 1 or not partitions or max(partitions) >= ranges[0].size:
+                are_numbered = False
             elif ranges[0].base:
                 base = ranges[0].base
                 claimed += [base + each for each in partitions]
@@ -231,11 +234,15 @@ def _find_second(
                 claimed += partitions
     if (
         are_numbered
-        and (len(claims) == 1 or len(set(claimed)) == len(claimed))
+        and (len(claims) == 1 or _are_distinct(claimed, *fresh.values()))
         and free.issuperset(map(slots.__getitem__, claimed))
     ):
         return None
     return _find_second_one_by_one(group, invariant, claims, free, was_sound=was_sound)
+
+
+def _are_distinct(*numbers: list[int]) -> bool:
+    return all(len(set(each)) == len(each) for each in numbers)
 
 
 def _owns_what_it_has(member: Member, owner: Sequence[int]) -> bool:
