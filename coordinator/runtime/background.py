@@ -153,6 +153,4 @@ def _find_producers(shards: Sequence[Shard], key: OffsetCommitKey) -> Collection
 
 
 def _has_group(shards: Sequence[Shard], group_id: GroupId) -> bool:
-    shard = shards[compute_log_partition(group_id, len(shards))]
-    is_classic = shard.classic_group(group_id) is not None
-    return is_classic or group_id in shard.consumer_groups or group_id in shard.offset_groups
+    return shards[compute_log_partition(group_id, len(shards))].holds_group(group_id)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TypeAlias
 
+from coordinator.core.state.consumer_member import Member
 from model.ids import InstanceId, MemberId, TopicId
 from model.topics import TopicImage
 from model.what_if import Load, Move
@@ -13,6 +15,16 @@ Owners: TypeAlias = dict[tuple[TopicId, int], MemberId]
 
 Described: TypeAlias = dict[MemberId, tuple[InstanceId | None, str]]
 """The instance id and the client id of each member."""
+
+
+def describe_members(members: Iterable[Member]) -> Described:
+    """The instance id and the client id of these members."""
+    return {member.member_id: _describe(member) for member in members}
+
+
+def _describe(member: Member) -> tuple[InstanceId | None, str]:
+    metadata = member.metadata
+    return (None, "") if metadata is None else (metadata.instance_id, metadata.client_id)
 
 
 def compute_moves(image: TopicImage, before: Owners, after: Owners) -> tuple[Move, ...]:

@@ -13,9 +13,15 @@ from typing import Final, TypeAlias
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.shard import Shard
-from coordinator.core.whatif.answer import Owners, compute_loads, compute_moves
+from coordinator.core.whatif.answer import (
+    Described,
+    Owners,
+    compute_loads,
+    compute_moves,
+    describe_members,
+)
 from coordinator.core.whatif.question import compute_new_member_ids, find_named_member
-from model.ids import InstanceId, MemberId, TopicId
+from model.ids import MemberId, TopicId
 from model.topics import Topic
 from model.what_if import WhatIf, WhatIfAnswer
 from muster.assignors.classic.group import Member as ClassicMember
@@ -46,12 +52,13 @@ def compute_classic_answer(shard: Shard, question: WhatIf) -> Iterator[WhatIfAns
         rebalances += 1
         after = [replace(each, generation=each.generation + 1) for each in given]
         yield None
+    described = describe_members(group.members())
     owners = _find_owners(before, topics), _find_owners(after, topics)
     yield WhatIfAnswer(
         question.group_id,
         question.assignor,
         compute_moves(shard.image, *owners),
-        compute_loads(_describe(group, before), _describe(group, after), *owners),
+        compute_loads(described, _describe(after, described), *owners),
         epochs=rebalances,
         rounds=rebalances,
         is_complete=rebalances < REBALANCES_MAX,
@@ -111,15 +118,7 @@ def _find_owners(members: Sequence[ClassicMember], topics: Mapping[str, Topic]) 
     return found
 
 
-def _describe(
-    group: ConsumerGroup, members: Sequence[ClassicMember]
-) -> dict[MemberId, tuple[InstanceId | None, str]]:
-    found: dict[MemberId, tuple[InstanceId | None, str]] = {}
-    for each in members:
-        member_id = MemberId(each.member_id)
-        known = group.member(member_id)
-        metadata = None if known is None else known.metadata
-        found[member_id] = (
-            (None, "") if metadata is None else (metadata.instance_id, metadata.client_id)
-        )
-    return found
+def _describe(members: Sequence[ClassicMember], known: Described) -> Described:
+    """Instance id and client id; newcomers have none."""
+    ids = (MemberId(member.member_id) for member in members)
+    return {member_id: known.get(member_id, (None, "")) for member_id in ids}

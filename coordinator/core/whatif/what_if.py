@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.core.target.target_assignment import compute_preferred_assignor
-from coordinator.core.whatif.answer import Described, Owners, compute_loads, compute_moves
+from coordinator.core.whatif.answer import (
+    Owners,
+    compute_loads,
+    compute_moves,
+    describe_members,
+)
 from coordinator.core.whatif.changed_copy import ChangedCopy
 from coordinator.core.whatif.classic_copy import compute_classic_answer
 from coordinator.core.whatif.question import CLASSIC
-from model.ids import InstanceId, MemberId
+from model.ids import MemberId
 from model.what_if import WhatIfAnswer
 
 
@@ -27,7 +32,7 @@ def compute_answer(copy: ChangedCopy) -> Iterator[WhatIfAnswer | None]:
     if copy.question.protocol == CLASSIC:
         yield from compute_classic_answer(copy.shard, copy.question)
         return
-    before, described = _compute_owners(copy.group), _describe_members(copy.group)
+    before, described = _compute_owners(copy.group), describe_members(copy.group.members())
     for _ in copy.steps():
         yield None
     group = copy.group
@@ -36,21 +41,12 @@ def compute_answer(copy: ChangedCopy) -> Iterator[WhatIfAnswer | None]:
         group.group_id,
         compute_preferred_assignor(copy.shard, group),
         compute_moves(copy.shard.image, before, after),
-        compute_loads(described, _describe_members(group), before, after),
+        compute_loads(described, describe_members(group.members()), before, after),
         copy.epochs,
         copy.rounds,
         _find_awaited(group),
         copy.is_complete,
     )
-
-
-def _describe_members(group: ConsumerGroup) -> Described:
-    return {member.member_id: _describe(member) for member in group.members()}
-
-
-def _describe(member: Member) -> tuple[InstanceId | None, str]:
-    metadata = member.metadata
-    return (None, "") if metadata is None else (metadata.instance_id, metadata.client_id)
 
 
 def _compute_owners(group: ConsumerGroup) -> Owners:

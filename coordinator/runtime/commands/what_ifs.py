@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from coordinator.core.state.classic_group import ClassicGroup
+from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.whatif.changed_copy import ChangedCopy
 from coordinator.core.whatif.group_copy import copy_group
@@ -113,17 +114,13 @@ class WhatIfs:
         if command.question.protocol == CONSUMER and classic_group is not None:
             return (yield from self._copy_classic_group(shard, classic_group, command))
         group = check_what_if(shard, command.question, self._assignors)
-        image, revision, classic = shard.image, group.revision, find_classic(group)
-        copied = shard
-        for number, copy in enumerate(copy_group(shard, group), 1):
-            copied = copy
-            if number % SLICE:
-                continue
-            yield
+        image, revision = shard.image, group.revision
+
+        def is_as_it_was() -> bool:
             is_there = shard.consumer_groups.get(command.group_id) is group
-            if not is_there or group.revision != revision or shard.image is not image:
-                return None
-        return ChangedCopy(copied, command.question, self._assignors, self._clock.now(), classic)
+            return is_there and group.revision == revision and shard.image is image
+
+        return (yield from self._copy_in_slices(shard, group, command, is_as_it_was))
 
     def _copy_classic_group(
         self, shard: Shard, classic_group: ClassicGroup, command: ComputeWhatIf
@@ -140,13 +137,27 @@ class WhatIfs:
         if shard.image is not image:
             return None
         group = check_what_if(converted, command.question, self._assignors)
-        copied = converted
-        for number, copy in enumerate(copy_group(converted, group), 1):
+        # Nobody else has the converted one.
+        return (yield from self._copy_in_slices(converted, group, command, lambda: True))
+
+    def _copy_in_slices(
+        self,
+        shard: Shard,
+        group: ConsumerGroup,
+        command: ComputeWhatIf,
+        is_as_it_was: Callable[[], bool],
+    ) -> Steps[ChangedCopy | None]:
+        """The copy; ``None`` once the group is not as it was."""
+        classic = find_classic(group)
+        copied = shard
+        for number, copy in enumerate(copy_group(shard, group), 1):
             copied = copy
-            if not number % SLICE:
-                yield
-        now, classic = self._clock.now(), find_classic(group)
-        return ChangedCopy(copied, command.question, self._assignors, now, classic)
+            if number % SLICE:
+                continue
+            yield
+            if not is_as_it_was():
+                return None
+        return ChangedCopy(copied, command.question, self._assignors, self._clock.now(), classic)
 
     def _computed(self, asked: _Asked, result: WhatIfAnswer | BaseException | None) -> None:
         self._running -= 1

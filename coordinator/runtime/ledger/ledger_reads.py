@@ -10,7 +10,6 @@ from coordinator.core.state.steps import Steps
 from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from model.commands.explain import ExplainRebalances
 from model.errors import GroupIdNotFound
-from model.ids import GroupId
 from model.rebalances import EndedRebalance, Ending, Rebalance
 from model.responses.explain import ExplainGroupResponse
 from storage.causes_codec import (
@@ -34,7 +33,7 @@ def read_rebalances(
     group_id, before = command.group_id, command.before
     prefix = encode_causes_prefix(group_id)
     end = prefix + _AFTER_ALL if before is None else encode_causes_key(group_id, *before)
-    if not _has_any(store, prefix) and not _exists(shard, group_id):
+    if not _has_any(store, prefix) and not shard.holds_group(group_id):
         return GroupIdNotFound(f"Group {group_id} not found.")
     current = ledger.find_current(shard, group_id)
     later_ms = _find_later_ms(store, end, prefix)
@@ -78,8 +77,3 @@ def _find_later_ms(store: LogStore, start: bytes, prefix: bytes) -> int | None:
 def _has_any(store: LogStore, prefix: bytes) -> bool:
     key, _ = next(store.causes(prefix), (b"", b""))
     return key.startswith(prefix)
-
-
-def _exists(shard: Shard, group_id: GroupId) -> bool:
-    is_classic = shard.classic_group(group_id) is not None
-    return is_classic or group_id in shard.consumer_groups or group_id in shard.offset_groups

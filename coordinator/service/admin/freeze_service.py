@@ -104,6 +104,4 @@ class FreezeService(freeze_pb2_grpc.FreezeServiceServicer):
         question = WhatIf(group_id, resumes=True)
         answer = await self._coordinator.call(ComputeWhatIf(caller, group_id, question))
         assert isinstance(answer, WhatIfAnswer)
-        moved = dict.fromkeys(move.topic_name for move in answer.moves)
-        self._access.check_topics(caller, Operation.DESCRIBE, moved)
-        return await encode_answer(answer)
+        return await encode_answer(answer, caller, self._access)

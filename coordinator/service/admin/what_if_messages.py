@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from coordinator.service.calls.access import Access
 from coordinator.service.wire.answer_slices import make_rows, run_steps
+from model.acls import Operation
+from model.caller import Caller
 from model.what_if import Load, Move, WhatIfAnswer
 from muster.v1 import what_if_pb2
 
 
-async def encode_answer(answer: WhatIfAnswer) -> what_if_pb2.WhatIfResponse:
-    """The answer, encoded in slices."""
+async def encode_answer(
+    answer: WhatIfAnswer, caller: Caller, access: Access
+) -> what_if_pb2.WhatIfResponse:
+    """The answer, encoded in slices. Raises if the caller may not see a topic that would move."""
+    moved = dict.fromkeys(move.topic_name for move in answer.moves)
+    access.check_topics(caller, Operation.DESCRIBE, moved)
     response = what_if_pb2.WhatIfResponse(
         assignor=answer.assignor,
         epochs=answer.epochs,

@@ -52,9 +52,7 @@ class WhatIfService(what_if_pb2_grpc.WhatIfServiceServicer):
             command = ComputeWhatIf(caller, question.group_id, question)
             answer = await self._coordinator.call(command)
             assert isinstance(answer, WhatIfAnswer)
-            moved = dict.fromkeys(move.topic_name for move in answer.moves)
-            self._access.check_topics(caller, Operation.DESCRIBE, moved)
-            return await encode_answer(answer)
+            return await encode_answer(answer, caller, self._access)
 
 
 def decode_question(request: what_if_pb2.WhatIfRequest, limits: Limits) -> WhatIf:

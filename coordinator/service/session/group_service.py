@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
@@ -11,6 +10,7 @@ from typing import TypeAlias, TypeVar
 import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryError
+from coordinator.runtime.clock import SystemClock
 from coordinator.service.calls.end_offsets import add_end_offsets
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
@@ -38,10 +38,6 @@ from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
-
-
-def _read_monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 class GroupService(group_pb2_grpc.GroupServiceServicer):
@@ -204,7 +200,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                     self._services.end_offsets,
                     self._services.end_offset_times,
                     _select_seen(encoded),
-                    _read_monotonic_ms,
+                    SystemClock().monotonic_ms,
                 )
             topics = refused + encoded
         return group_pb2.FetchOffsetsResponse(topics=topics, position=position)
