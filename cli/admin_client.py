@@ -1,19 +1,15 @@
-"""Calls the server's gRPC services: one connection, one deadline, errors as exit codes."""
+"""The calls of most commands."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import grpc
 
 from cli.client_security import Security
-from cli.errors import CommandError, ExitCode
-from cli.secure_channel import open_channel, read_security
-from cli.server_troubles import describe_trouble
+from cli.errors import CommandError
+from cli.server_calls import ServerCalls, open_calls
 from muster.v1 import (
     access_pb2,
     access_pb2_grpc,
@@ -30,39 +26,19 @@ from muster.v1 import (
     user_pb2_grpc,
 )
 
-Response = TypeVar("Response")
-
-_Status = grpc.StatusCode
-
-EXIT_CODE_OF = {
-    _Status.NOT_FOUND: ExitCode.NOT_FOUND,
-    _Status.ABORTED: ExitCode.PRECONDITION,
-    _Status.ALREADY_EXISTS: ExitCode.PRECONDITION,
-    _Status.FAILED_PRECONDITION: ExitCode.PRECONDITION,
-    _Status.OUT_OF_RANGE: ExitCode.PRECONDITION,
-    _Status.RESOURCE_EXHAUSTED: ExitCode.PRECONDITION,
-    _Status.INVALID_ARGUMENT: ExitCode.USAGE,
-    _Status.UNAVAILABLE: ExitCode.UNREACHABLE,
-    _Status.DEADLINE_EXCEEDED: ExitCode.UNREACHABLE,
-}
-"""Exit codes by gRPC status; all others exit with ``FAILED``."""
-
 
 class AdminClient:
     """The calls that commands make. Every error is raised as a ``CommandError``."""
 
-    def __init__(
-        self, channel: grpc.Channel, server: str, timeout_s: float, security: Security
-    ) -> None:
-        self._security = security
+    def __init__(self, calls: ServerCalls) -> None:
+        self._call = calls.call
+        channel = calls.channel
         self._backups = backup_pb2_grpc.BackupServiceStub(channel)
         self._stub = admin_pb2_grpc.AdminServiceStub(channel)
         self._groups = group_pb2_grpc.GroupServiceStub(channel)
         self._access = access_pb2_grpc.AccessServiceStub(channel)
         self._quotas = quota_pb2_grpc.QuotaServiceStub(channel)
         self._users = user_pb2_grpc.UserServiceStub(channel)
-        self._server = server
-        self._timeout_s = timeout_s
 
     def list_topics(self) -> list[admin_pb2.Topic]:
         """All topics, by name."""
@@ -324,39 +300,11 @@ class AdminClient:
         )
         self._call(self._users.DeleteUser, request)
 
-    def _call(self, method: Callable[..., Response], request: Any) -> Response:
-        try:
-            return method(request, timeout=self._timeout_s)
-        except grpc.RpcError as error:
-            raise compute_command_error(
-                error, self._server, self._timeout_s, self._security
-            ) from error
-
 
 @contextmanager
 def connect(
     server: str, timeout_s: float, command_config: Path | Security | None = None
 ) -> Iterator[AdminClient]:
-    """Connect to the server at ``HOST:PORT``, with the TLS and credentials of a client's file."""
-    security = read_security(server, command_config)
-    with open_channel(server, security) as channel:
-        yield AdminClient(channel, server, timeout_s, security)
-
-
-def compute_command_error(
-    error: Any, server: str, timeout_s: float, security: Security
-) -> CommandError:
-    """Convert a failed call into a one-line ``CommandError``."""
-    status = error.code()
-    detail = " ".join(str(error.details() or status.name).split())
-    trouble = describe_trouble(status, detail, server, security)
-    match status:
-        case _ if trouble is not None:
-            detail = trouble
-        case _Status.UNAVAILABLE if not detail.startswith("COORDINATOR_"):
-            detail = f"cannot reach {server}: is `muster serve` running there? ({detail})"
-        case _Status.DEADLINE_EXCEEDED:
-            detail = f"{server} did not answer within {timeout_s:g} s"
-        case _:
-            pass
-    return CommandError(detail, EXIT_CODE_OF.get(status, ExitCode.FAILED))
+    """Connect to the server at ``HOST:PORT``: see ``open_calls``."""
+    with open_calls(server, timeout_s, command_config) as calls:
+        yield AdminClient(calls)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
-import grpc
-
-from cli.admin_client import compute_command_error
-from cli.client_security import Security
-from cli.secure_channel import open_channel, read_security
+from cli.server_calls import ServerCalls, open_calls
 from muster.v1 import upstream_pb2, upstream_pb2_grpc
 
 _PAGE = 1_000
-
-Answer = TypeVar("Answer")
 
 
 class UpstreamClient:
     """One connection to a server, and one deadline for each call."""
 
-    def __init__(
-        self, channel: grpc.Channel, server: str, timeout_s: float, security: Security
-    ) -> None:
-        self._stub = upstream_pb2_grpc.UpstreamServiceStub(channel)
-        self._server = server
-        self._timeout_s = timeout_s
-        self._security = security
+    def __init__(self, calls: ServerCalls) -> None:
+        self._ask, self._follow = calls.call, calls.follow
+        self._stub = upstream_pb2_grpc.UpstreamServiceStub(calls.channel)
 
     def get_upstream(self) -> upstream_pb2.GetUpstreamResponse:
         """The cluster."""
@@ -65,29 +54,11 @@ class UpstreamClient:
         )
         return self._follow(self._stub.ReleaseGroups, request)
 
-    def _ask(self, method: Callable[..., Answer], request: Any) -> Answer:
-        with self._errors():
-            return method(request, timeout=self._timeout_s)
-
-    def _follow(self, method: Callable[..., Any], request: Any) -> Iterator[Any]:
-        with self._errors():
-            yield from method(request, timeout=self._timeout_s)
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except grpc.RpcError as error:
-            raise compute_command_error(
-                error, self._server, self._timeout_s, self._security
-            ) from error
-
 
 @contextmanager
 def connect_upstream(
     server: str, timeout_s: float, command_config: Path | None
 ) -> Iterator[UpstreamClient]:
-    """Connect to the server at ``HOST:PORT``, as ``cli.admin_client.connect`` does."""
-    security = read_security(server, command_config)
-    with open_channel(server, security) as channel:
-        yield UpstreamClient(channel, server, timeout_s, security)
+    """Connect to the server at ``HOST:PORT``: see ``open_calls``."""
+    with open_calls(server, timeout_s, command_config) as calls:
+        yield UpstreamClient(calls)

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
-import grpc
-
-from cli.admin_client import compute_command_error
-from cli.client_security import Security
-from cli.secure_channel import open_channel, read_security
+from cli.server_calls import ServerCalls, open_calls
 from muster.v1 import freeze_pb2, freeze_pb2_grpc
-
-Response = TypeVar("Response")
 
 
 class FreezeClient:
     """One connection to a server, and one deadline for each call."""
 
-    def __init__(
-        self, channel: grpc.Channel, server: str, timeout_s: float, security: Security
-    ) -> None:
-        self._stub = freeze_pb2_grpc.FreezeServiceStub(channel)
-        self._server = server
-        self._timeout_s = timeout_s
-        self._security = security
+    def __init__(self, calls: ServerCalls) -> None:
+        self._call = calls.call
+        self._stub = freeze_pb2_grpc.FreezeServiceStub(calls.channel)
 
     def freeze(self, group_id: str, validate_only: bool) -> freeze_pb2.FreezeGroupResponse:
         """Freeze a group, or tell what it would be frozen with."""
@@ -43,20 +32,11 @@ class FreezeClient:
         )
         return self._call(self._stub.ResumeGroup, request)
 
-    def _call(self, method: Callable[..., Response], request: Any) -> Response:
-        try:
-            return method(request, timeout=self._timeout_s)
-        except grpc.RpcError as error:
-            raise compute_command_error(
-                error, self._server, self._timeout_s, self._security
-            ) from error
-
 
 @contextmanager
 def connect_for_freezes(
     server: str, timeout_s: float, command_config: Path | None
 ) -> Iterator[FreezeClient]:
-    """Connect to the server at ``HOST:PORT``, as ``cli.admin_client.connect`` does."""
-    security = read_security(server, command_config)
-    with open_channel(server, security) as channel:
-        yield FreezeClient(channel, server, timeout_s, security)
+    """Connect to the server at ``HOST:PORT``: see ``open_calls``."""
+    with open_calls(server, timeout_s, command_config) as calls:
+        yield FreezeClient(calls)

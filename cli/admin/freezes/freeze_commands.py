@@ -31,7 +31,8 @@ def freeze(
 ) -> None:
     """Freeze the rebalancing of a consumer group: nothing moves until it is resumed."""
     from cli.admin.freezes.freeze_client import connect_for_freezes
-    from cli.admin.freezes.freeze_listings import MOVE_COLUMNS, compute_freeze, compute_moves
+    from cli.admin.freezes.freeze_listings import compute_freeze
+    from cli.admin.whatif.whatif_listing import COLUMNS, compute_moves
 
     with connect_for_freezes(server, timeout, command_config) as client:
         shown = client.freeze(group, dry_run or not yes)
@@ -42,7 +43,7 @@ def freeze(
             )
             if shown.moves:
                 effect += " The moves above still come to their end."
-            ask(MOVE_COLUMNS, compute_moves(group, shown.moves), effect)
+            ask(COLUMNS, compute_moves(group, shown.moves), effect)
             shown = client.freeze(group, False)
     print_listing(compute_freeze(group, shown, dry_run), output)
     if not quiet:
@@ -62,13 +63,14 @@ def resume(
 ) -> None:
     """Resume the rebalancing of a frozen group, which gets a new target assignment at once."""
     from cli.admin.freezes.freeze_client import connect_for_freezes
-    from cli.admin.freezes.freeze_listings import MOVE_COLUMNS, compute_moves, compute_resume
+    from cli.admin.freezes.freeze_listings import compute_resume
+    from cli.admin.whatif.whatif_listing import COLUMNS, compute_moves
 
     with connect_for_freezes(server, timeout, command_config) as client:
         shown = client.resume(group, dry_run or not yes)
         if not dry_run and not yes:
             moves = compute_moves(group, shown.what_if.moves)
-            ask(MOVE_COLUMNS, moves, f"Rebalancing of {group} will be resumed: this moves at once.")
+            ask(COLUMNS, moves, f"Rebalancing of {group} will be resumed: this moves at once.")
             shown = client.resume(group, False)
     print_listing(compute_resume(group, shown, dry_run), output)
     if not quiet:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from cli.admin.group.group_renders import render_since
-from cli.admin.whatif.whatif_listing import compute_listing
+from cli.admin.whatif.whatif_listing import (
+    COLUMNS,
+    compute_listing,
+    compute_moves,
+    describe_moves,
+)
 from cli.output import Listing
-from muster.v1 import freeze_pb2, what_if_pb2
+from muster.v1 import freeze_pb2
 
-MOVE_COLUMNS: Final = ("GROUP", "TOPIC", "PARTITION", "FROM", "TO")
 NAMES_MAX: Final = 8
 """The most members named in one line."""
-
-
-def compute_moves(group_id: str, moves: Iterable[what_if_pb2.PartitionMove]) -> list[list[object]]:
-    """A row for each move."""
-    return [
-        [group_id, move.topic_name, move.partition, move.from_member_id, move.to_member_id]
-        for move in moves
-    ]
 
 
 def compute_freeze(group_id: str, shown: freeze_pb2.FreezeGroupResponse, dry_run: bool) -> Listing:
@@ -41,13 +36,13 @@ def compute_freeze(group_id: str, shown: freeze_pb2.FreezeGroupResponse, dry_run
         "group_id": group_id,
         "frozen": {"before": False, "after": True},
         "group_epoch": shown.group_epoch,
-        "moves": _describe_moves(shown.moves),
+        "moves": describe_moves(shown.moves),
         "without_target": list(shown.without_target),
         "moves_count": shown.moves_count,
         "without_target_count": shown.without_target_count,
     }
     rows = compute_moves(group_id, shown.moves)
-    return Listing("group.freeze", MOVE_COLUMNS, rows, content, "moves", 0, preface)
+    return Listing("group.freeze", COLUMNS, rows, content, "moves", 0, preface)
 
 
 def compute_resume(group_id: str, shown: freeze_pb2.ResumeGroupResponse, dry_run: bool) -> Listing:
@@ -63,27 +58,15 @@ def compute_resume(group_id: str, shown: freeze_pb2.ResumeGroupResponse, dry_run
         "frozen_since": since,
         "frozen_by": shown.frozen_by,
         "group_epoch": shown.group_epoch,
-        "moves": _describe_moves(shown.what_if.moves),
+        "moves": describe_moves(shown.what_if.moves),
     }
     if dry_run:
         what_if = compute_listing(group_id, shown.what_if)
         content["what_if"] = dict(what_if.content)
         preface += what_if.preface
     rows = compute_moves(group_id, shown.what_if.moves)
-    return Listing("group.resume", MOVE_COLUMNS, rows, content, "moves", 0, preface)
+    return Listing("group.resume", COLUMNS, rows, content, "moves", 0, preface)
 
 
 def _say(state: str, dry_run: bool) -> str:
     return f"would be {state}" if dry_run else state
-
-
-def _describe_moves(moves: Iterable[what_if_pb2.PartitionMove]) -> list[dict[str, Any]]:
-    return [
-        {
-            "topic": move.topic_name,
-            "partition": move.partition,
-            "from": move.from_member_id or None,
-            "to": move.to_member_id or None,
-        }
-        for move in moves
-    ]

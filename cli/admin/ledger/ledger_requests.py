@@ -49,22 +49,15 @@ def ask(
     command_config: Path | None,
 ) -> tuple[list[explain_pb2.Rebalance], bool]:
     """The last ones, the last one first; whether there are more."""
-    import grpc
-
-    from cli.admin_client import compute_command_error
-    from cli.secure_channel import open_channel, read_security
+    from cli.server_calls import open_calls
     from muster.v1 import explain_pb2_grpc
 
-    security = read_security(server, command_config)
     found: list[explain_pb2.Rebalance] = []
-    with open_channel(server, security) as channel:
-        stub = explain_pb2_grpc.ExplainServiceStub(channel)
+    with open_calls(server, timeout_s, command_config) as calls:
+        stub = explain_pb2_grpc.ExplainServiceStub(calls.channel)
         while True:
             request.page_size = min(limit - len(found), PAGE_MAX)
-            try:
-                answer = stub.ExplainGroup(request, timeout=timeout_s)
-            except grpc.RpcError as error:
-                raise compute_command_error(error, server, timeout_s, security) from error
+            answer = calls.call(stub.ExplainGroup, request)
             found.extend(answer.rebalances)
             request.page_token = answer.next_page_token
             if not request.page_token or len(found) >= limit:

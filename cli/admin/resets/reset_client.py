@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
-import grpc
-
-from cli.admin_client import compute_command_error
-from cli.client_security import Security
 from cli.errors import CommandError, ExitCode
-from cli.secure_channel import open_channel, read_security
+from cli.server_calls import ServerCalls, open_calls
 from muster.v1 import reset_pb2, reset_pb2_grpc
-
-Response = TypeVar("Response")
 
 PAUSE_S: Final = 0.1
 """Between two looks at a reset that goes on."""
@@ -27,13 +21,9 @@ PAGE_MAX: Final = 1_000
 class ResetClient:
     """One connection to a server, and one deadline for each call."""
 
-    def __init__(
-        self, channel: grpc.Channel, server: str, timeout_s: float, security: Security
-    ) -> None:
-        self._stub = reset_pb2_grpc.ResetServiceStub(channel)
-        self._server = server
-        self._timeout_s = timeout_s
-        self._security = security
+    def __init__(self, calls: ServerCalls) -> None:
+        self._call, self._timeout_s = calls.call, calls.timeout_s
+        self._stub = reset_pb2_grpc.ResetServiceStub(calls.channel)
 
     def reset_offsets(
         self, request: reset_pb2.ResetOffsetsRequest
@@ -81,20 +71,11 @@ class ResetClient:
                 )
             time.sleep(PAUSE_S)
 
-    def _call(self, method: Callable[..., Response], request: Any) -> Response:
-        try:
-            return method(request, timeout=self._timeout_s)
-        except grpc.RpcError as error:
-            raise compute_command_error(
-                error, self._server, self._timeout_s, self._security
-            ) from error
-
 
 @contextmanager
 def connect_for_resets(
     server: str, timeout_s: float, command_config: Path | None
 ) -> Iterator[ResetClient]:
-    """Connect to the server at ``HOST:PORT``, as ``cli.admin_client.connect`` does."""
-    security = read_security(server, command_config)
-    with open_channel(server, security) as channel:
-        yield ResetClient(channel, server, timeout_s, security)
+    """Connect to the server at ``HOST:PORT``: see ``open_calls``."""
+    with open_calls(server, timeout_s, command_config) as calls:
+        yield ResetClient(calls)

@@ -104,16 +104,9 @@ def _fill_growths(request: what_if_pb2.WhatIfRequest, texts: Sequence[str]) -> N
 def _ask(
     request: what_if_pb2.WhatIfRequest, server: str, timeout_s: float, command_config: Path | None
 ) -> what_if_pb2.WhatIfResponse:
-    import grpc
-
-    from cli.admin_client import compute_command_error
-    from cli.secure_channel import open_channel, read_security
+    from cli.server_calls import open_calls
     from muster.v1 import what_if_pb2_grpc
 
-    security = read_security(server, command_config)
-    with open_channel(server, security) as channel:
-        stub = what_if_pb2_grpc.WhatIfServiceStub(channel)
-        try:
-            return stub.WhatIf(request, timeout=timeout_s)
-        except grpc.RpcError as error:
-            raise compute_command_error(error, server, timeout_s, security) from error
+    with open_calls(server, timeout_s, command_config) as calls:
+        stub = what_if_pb2_grpc.WhatIfServiceStub(calls.channel)
+        return calls.call(stub.WhatIf, request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from cli.output import Listing
@@ -16,23 +16,12 @@ def compute_listing(
     group_id: str, found: what_if_pb2.WhatIfResponse, protocol: str = ""
 ) -> Listing:
     """The moves, under a summary."""
-    rows = [
-        [group_id, move.topic_name, move.partition, move.from_member_id, move.to_member_id]
-        for move in found.moves
-    ]
+    rows = compute_moves(group_id, found.moves)
     content: dict[str, Any] = {
         "group_id": group_id,
         "assignor": found.assignor,
         "protocol": protocol or None,
-        "moves": [
-            {
-                "topic": move.topic_name,
-                "partition": move.partition,
-                "from": move.from_member_id or None,
-                "to": move.to_member_id or None,
-            }
-            for move in found.moves
-        ],
+        "moves": describe_moves(found.moves),
         "members": [_describe_member(each) for each in found.members],
         "balance": {
             "before": _compute_balance(_find_before(found)),
@@ -46,6 +35,27 @@ def compute_listing(
     }
     preface = compute_summary(group_id, found, protocol)
     return Listing("whatif", COLUMNS, rows, content, "moves", 0, preface)
+
+
+def compute_moves(group_id: str, moves: Iterable[what_if_pb2.PartitionMove]) -> list[list[object]]:
+    """A row for each move."""
+    return [
+        [group_id, move.topic_name, move.partition, move.from_member_id, move.to_member_id]
+        for move in moves
+    ]
+
+
+def describe_moves(moves: Iterable[what_if_pb2.PartitionMove]) -> list[dict[str, Any]]:
+    """The moves for programs."""
+    return [
+        {
+            "topic": move.topic_name,
+            "partition": move.partition,
+            "from": move.from_member_id or None,
+            "to": move.to_member_id or None,
+        }
+        for move in moves
+    ]
 
 
 def compute_member_rows(found: what_if_pb2.WhatIfResponse) -> list[list[object]]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cli.admin.resets.reset_client import ResetClient, connect_for_resets
+from cli.admin.resets.reset_client import connect_for_resets
 from cli.errors import CommandError, ExitCode
+from cli.server_calls import ServerCalls
 from muster.v1 import reset_pb2
 
 
 def wait(monkeypatch: pytest.MonkeyPatch, found: reset_pb2.GetResetResponse) -> None:
     """Wait for the reset of epoch 5 while the server tells of another state."""
-    monkeypatch.setattr(ResetClient, "_call", lambda *_: found)
+    monkeypatch.setattr(ServerCalls, "call", lambda *_: found)
     with connect_for_resets("127.0.0.1:1", 0.0, None) as client:
         client.wait_until_set("g", 5)
 
