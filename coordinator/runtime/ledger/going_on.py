@@ -25,6 +25,9 @@ HELD_UP_MAX: Final = 3
 class GoingOn:
     """One rebalance. Times are monotonic but for ``began_wall_ms``.
 
+    ``heard`` is the last member that did its part since the last write, ``last`` the one before
+    that write, and when.
+
     ``asked`` says since when members are asked to give partitions up. ``waiting`` are the members
     that may not have converged: each is looked at until it has, so that all looks together cost
     what one walk over the members does.
@@ -43,6 +46,7 @@ class GoingOn:
     moved: int | None = None
     asked: dict[MemberId, int] = field(default_factory=dict)
     revoked: list[tuple[int, MemberId]] = field(default_factory=list)
+    heard: MemberId | None = None
     last: tuple[MemberId, int] | None = None
     waiting: Iterator[Member] | None = None
     witness: Member | None = None
@@ -51,9 +55,7 @@ class GoingOn:
     held_up: list[HeldUp] = field(default_factory=list)
 
     def look(self, group: ConsumerGroup) -> None:
-        """Count what the target moves, once it is that of the group's epoch."""
-        if group.target_epoch != group.group_epoch or group.target_epoch == self.target_epoch:
-            return
+        """Count what a new target moves, which is that of the group's epoch."""
         self.target_epoch = group.target_epoch
         target, owner = np.array(group.target, np.int32), np.array(group.owner, np.int32)
         self.moved = int(np.count_nonzero(target != owner))

@@ -25,9 +25,8 @@ from coordinator.core.state.outcome import (
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.clock import SteadyClock
 from coordinator.runtime.ledger.going_on import GoingOn, find_client_id
-from coordinator.runtime.ledger.silence import compute_silence_ms
+from coordinator.runtime.ledger.silence import GONE, compute_silence_ms
 from coordinator.runtime.loop.stats import Stats
-from model.causes import Cause
 from model.commands.classic import ClassicDeadline, ExpireClassicDeadline, JoinGroup
 from model.commands.consumer import ConsumerGroupHeartbeat, ReconcileMember
 from model.ids import GroupId
@@ -66,17 +65,17 @@ class RebalanceLedger:
         if isinstance(command, ExpireClassicDeadline):
             self._note_late(shard, command)
         for effect in outcome.effects:
-            match effect:
-                case NoteEpochCauses(group_id, (Cause() as cause, *_)):
-                    pass
-                case NoteRebalance(group_id, cause=Cause() as cause):
-                    pass
-                case _:
-                    continue
-            now_ms = self._clock.monotonic_ms()
-            self._silence_ms = compute_silence_ms(
-                self._liveness, shard, group_id, cause, command, now_ms
-            )
+            if type(effect) is NoteEpochCauses:
+                cause = effect.causes[0] if effect.causes else None
+            elif type(effect) is NoteRebalance:
+                cause = effect.cause
+            else:
+                continue
+            if cause is not None and cause.kind in GONE:
+                now_ms = self._clock.monotonic_ms()
+                self._silence_ms = compute_silence_ms(
+                    self._liveness, shard, effect.group_id, cause, command, now_ms
+                )
 
     def _note_late(self, shard: Shard, command: ExpireClassicDeadline) -> None:
         going = self.going_on.get(command.group_id)
@@ -140,9 +139,10 @@ class RebalanceLedger:
         if group is None:
             self._forget_if_gone(shard, group_id)
             return
-        going.look(group)
+        if group.group_epoch == group.target_epoch != going.target_epoch:
+            going.look(group)
         if isinstance(command, _OF_MEMBERS):
-            going.last = command.member_id, self._clock.monotonic_ms()
+            going.heard = command.member_id
         self._touched[group_id] = None
 
     def _observe_classic(
@@ -213,6 +213,8 @@ class RebalanceLedger:
         if group is None:
             del self.going_on[group_id]
             return
+        if going.heard is not None:
+            going.last, going.heard = (going.heard, self._clock.monotonic_ms()), None
         before, is_over = going.entry, going.has_converged(group)
         if before is not None and before.moved == going.moved and not is_over:
             return

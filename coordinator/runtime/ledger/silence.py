@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.deadlines.member_liveness import compute_heard_ms
 from coordinator.core.state.shard import Shard
@@ -10,12 +12,13 @@ from model.commands.classic import ClassicDeadline
 from model.commands.consumer import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
 
-_GONE = (
+GONE: Final = (
     CauseKind.MEMBER_LEFT,
     CauseKind.SESSION_EXPIRED,
     CauseKind.REBALANCE_TIMEOUT,
     CauseKind.ADMINISTRATOR,
 )
+"""Causes whose member is gone."""
 
 
 def compute_silence_ms(
@@ -27,7 +30,7 @@ def compute_silence_ms(
     now_ms: int,
 ) -> int | None:
     """The age of the member's last heartbeat before it went; ``None`` if it has not gone."""
-    if cause.kind not in _GONE:
+    if cause.kind not in GONE:
         return None
     if isinstance(command, ExpireMember) and command.deadline is Deadline.SESSION:
         return command.silent_ms
