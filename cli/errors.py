@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+
+from wording.errors import InputError
 
 
 class ExitCode(IntEnum):
@@ -28,3 +32,12 @@ class CommandError(Exception):
         super().__init__(message)
         self.message = message
         self.exit_code = exit_code
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Convert what is wrong with a user's text into a ``CommandError`` of exit code 2."""
+    try:
+        yield
+    except InputError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from None

@@ -17,7 +17,7 @@ from tests.groups import CHECKOUT
 
 ROOMS: Final = (
     "bench", "cli", "coordinator", "gateway", "model", "pipeline", "sdk", "security", "storage",
-    "translator", "upstream",
+    "translator", "upstream", "wording",
 )  # fmt: skip
 KINDS: Final = ("class", "function", "method", "property")
 COMMANDS: Final = ("@*.command*", "@*.callback*")

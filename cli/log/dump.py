@@ -18,7 +18,7 @@ from cli.output import Format, print_note
 from model.ids import LogPartition
 
 if TYPE_CHECKING:
-    from cli.log.record_filters import RecordFilter
+    from storage.codec.record_filters import RecordFilter
 
 _COLUMNS = (
     ("PARTITION", 9),
@@ -71,14 +71,15 @@ def dump(
     ] = None,
 ) -> None:
     """Print every record: partition, offset, time, batch, and key and value in hex and decoded."""
-    from cli.log.record_filters import RecordFilter, parse_time, parse_types
+    from cli.log.record_options import parse_record_types, parse_time_option
+    from storage.codec.record_filters import RecordFilter
 
     printer = _find_printer(output)
     wanted = RecordFilter(
         group,
-        parse_types(types or ()),
-        None if since is None else parse_time("--since", since, _now_ms),
-        None if until is None else parse_time("--until", until, _now_ms),
+        parse_record_types(types or ()),
+        None if since is None else parse_time_option("--since", since, _now_ms),
+        None if until is None else parse_time_option("--until", until, _now_ms),
     )
     with open_source(path) as source:
         for note in source.notes:
@@ -141,7 +142,7 @@ def _print_lines(lines: Iterator[dict[str, Any]]) -> None:
 
 def _print_table(lines: Iterator[dict[str, Any]]) -> None:
     """Print columns of a fixed width, because the records to come are not known yet."""
-    from cli.log.record_line import render_time
+    from wording.times import render_time
 
     names = [name.ljust(width) for name, width in _COLUMNS]
     print("  ".join((*names, *_LAST_COLUMNS)))

@@ -230,9 +230,9 @@ def print_offsets(group: str, found: Sequence[GroupOffset], output: Format) -> N
 
 def compute_listing(group: str, found: Sequence[GroupOffset]) -> Listing:
     """The offsets as a table and as JSON."""
-    from cli.log.record_line import render_time
     from cli.messages import render_topic_id
     from model.ids import ZERO_TOPIC_ID
+    from wording.times import render_time
 
     rows = [
         [

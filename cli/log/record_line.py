@@ -1,86 +1,18 @@
-"""Describes a record of the log: its place, its batch, its bytes and their meaning."""
+"""Describes a record of a log with the batch and the file that it is in."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any, TypeAlias
-
 from cli.log.log_sources import SourceBatch
-from storage.codec.batches import Batch, BatchRecord, decode_marker
-from storage.codec.errors import CodecError
-from storage.codec.record_codec import read_type, read_version
-from storage.codec.to_json import compute_type_name, key_to_json, value_to_json
+from storage.codec.batches import Batch, BatchRecord
+from storage.codec.record_lines import JsonObject, compute_record_line
 
-JsonObject: TypeAlias = dict[str, Any]
-
-UNKNOWN_TYPE = "UNKNOWN"
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def compute_line(source: SourceBatch, batch: Batch, record: BatchRecord) -> JsonObject:
-    """Everything about a record, as JSON.
-
-    ``key`` and ``value`` are hex; a ``value`` of ``None`` is a tombstone. ``keyJson`` and
-    ``valueJson`` are what Kafka's tools print, or ``None`` with the reason in ``keyError`` or
-    ``valueError``.
-    """
-    line: JsonObject = {
-        "partition": int(source.partition),
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "baseOffset": batch.base_offset,
-        "producerId": batch.producer_id,
-        "producerEpoch": batch.producer_epoch,
-        "isTransactional": batch.is_transactional,
-        "isControl": batch.is_control,
-        "key": None if record.key is None else record.key.hex(),
-        "value": None if record.value is None else record.value.hex(),
-        "headers": len(record.headers),
-    }
-    if batch.is_control:
-        _add_marker(line, record)
-    else:
-        _add_content(line, record)
-    line["batch"] = _compute_batch(source, batch)
-    if record.headers:
-        line["headersJson"] = [
-            {"name": name, "value": None if value is None else value.hex()}
-            for name, value in record.headers
-        ]
-    return line
-
-
-def _add_marker(line: JsonObject, record: BatchRecord) -> None:
-    try:
-        marker = decode_marker(record)
-    except CodecError as error:
-        line |= {"type": f"control:{UNKNOWN_TYPE}", "valueError": str(error)}
-        return
-    if marker is None:
-        line["type"] = f"control:{UNKNOWN_TYPE}"
-        return
-    line["type"] = "control:COMMIT" if marker.committed else "control:ABORT"
-    line["coordinatorEpoch"] = marker.coordinator_epoch
-
-
-def _add_content(line: JsonObject, record: BatchRecord) -> None:
-    line |= {"typeId": None, "type": UNKNOWN_TYPE, "keyJson": None}
-    line |= {"valueVersion": None, "valueJson": None}
-    try:
-        if record.key is None:
-            raise CodecError("the record has no key")
-        type_id = line["typeId"] = read_type(record.key)
-        line["type"] = compute_type_name(type_id) or UNKNOWN_TYPE
-        line["keyJson"] = key_to_json(record.key)
-    except CodecError as error:
-        line["keyError"] = str(error)
-    if record.value is None or line["typeId"] is None:
-        return
-    try:
-        line["valueVersion"] = read_version(record.value)
-        line["valueJson"] = value_to_json(line["typeId"], record.value)
-    except CodecError as error:
-        line["valueError"] = str(error)
+    """Everything about a record, as JSON: see ``compute_record_line``."""
+    line = compute_record_line(int(source.partition), batch, record)
+    return line | {"batch": _compute_batch(source, batch)}
 
 
 def _compute_batch(source: SourceBatch, batch: Batch) -> JsonObject:
@@ -99,12 +31,3 @@ def _compute_batch(source: SourceBatch, batch: Batch) -> JsonObject:
         "baseSequence": batch.base_sequence,
         "deleteHorizonMs": batch.delete_horizon_ms,
     }
-
-
-def render_time(timestamp_ms: int) -> str:
-    """Render ``2026-11-21T20:57:13.123Z``, or the number if it is not a valid date."""
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

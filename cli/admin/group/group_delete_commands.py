@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.asking import ask, raise_failures
-from cli.errors import CommandError, ExitCode
+from cli.errors import CommandError, ExitCode, usage_errors
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -20,13 +20,13 @@ from cli.options import (
     YesOption,
 )
 from cli.output import print_note
+from wording.partitions import parse_partitions
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient
     from muster.v1 import group_pb2
 
 Partitions = dict[str, list[int]]
-PARTITION_MAX = 2**31 - 1
 
 
 def delete(
@@ -94,7 +94,8 @@ def delete_offsets(
     """Delete committed offsets of topics that no member of the group subscribes to."""
     from cli.admin_client import connect
 
-    asked = parse_partitions(topics)
+    with usage_errors():
+        asked = parse_partitions(topics)
     with connect(server, timeout, command_config) as client:
         chosen = _choose(asked, _list_committed(client.fetch_offsets(group, False)))
         if not yes and not dry_run:
@@ -122,24 +123,6 @@ def delete_offsets(
         if not partitions
     )
     raise_failures(failed)
-
-
-def parse_partitions(texts: Sequence[str]) -> dict[str, list[int] | None]:
-    """Parse ``TOPIC`` or ``TOPIC:P,P``; ``None`` means all partitions."""
-    found: dict[str, list[int] | None] = {}
-    for text in texts:
-        name, colon, numbers = text.partition(":")
-        parts = numbers.split(",")
-        if not name or name in found or (colon and not all(map(_is_partition, parts))):
-            raise CommandError(
-                f"{text!r}: write each topic once, as TOPIC or TOPIC:0,1", ExitCode.USAGE
-            )
-        found[name] = [int(part) for part in dict.fromkeys(parts)] if colon else None
-    return found
-
-
-def _is_partition(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text) <= PARTITION_MAX
 
 
 def _choose(asked: Mapping[str, list[int] | None], committed: Partitions) -> Partitions:

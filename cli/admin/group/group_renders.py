@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from cli.log.as_of_option import render_position
 from cli.output import Listing
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ def add_position(
     if not response.HasField("position"):
         return listing
     from cli.messages import as_dict
+    from wording.positions import render_position
 
     position = response.position
     content = {**listing.content, "position": as_dict(position)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from cli.admin.ledger.cause_text import describe_cause, render_span
 from cli.log.as_of_option import read_wall_ms
-from cli.log.record_line import render_time
 from cli.output import Listing
 from muster.v1 import explain_pb2
+from wording.causes import describe_cause
+from wording.times import render_span, render_time
 
 COLUMNS: Final = (
     "GROUP", "BEGAN", "EPOCH", "CAUSE", "CONSUMER-ID", "HOST", "CLIENT-ID", "HEARTBEAT-AGE",

@@ -31,11 +31,11 @@ def make_request(
 
 def _parse(option: str, text: str | None) -> int:
     from cli.log.as_of_option import read_wall_ms
-    from cli.log.record_filters import parse_time
+    from cli.log.record_options import parse_time_option
 
     if text is None:
         return 0
-    time_ms = parse_time(option, text, read_wall_ms)
+    time_ms = parse_time_option(option, text, read_wall_ms)
     if time_ms >= 1 << 63:
         raise CommandError(f"{option} {text!r} is not a time: it is too large", ExitCode.USAGE)
     return max(time_ms, 1)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import sys
 import uuid
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.admin.group.group_delete_commands import parse_partitions
 from cli.admin.resets.reset_options import (
     AllTopicsOption,
     ClampOption,
@@ -29,9 +27,9 @@ from cli.admin.resets.reset_options import (
     ShiftOption,
     TopicsOption,
 )
-from cli.admin.resets.reset_positions import Strategy, fill_position
+from cli.admin.resets.reset_positions import fill_position, read_plan
 from cli.asking import ask
-from cli.errors import CommandError, ExitCode
+from cli.errors import CommandError, ExitCode, usage_errors
 from cli.log.as_of_option import read_wall_ms
 from cli.options import (
     DEFAULT_SERVER,
@@ -91,6 +89,7 @@ def reset(
     """Set the committed offsets of a group, as kafka-consumer-groups.sh --reset-offsets does."""
     from cli.admin.resets.reset_client import connect_for_resets
     from muster.v1 import reset_pb2
+    from wording.resets import Strategy, add_topics
 
     request = reset_pb2.ResetOffsetsRequest(group_id=group, clamp=clamp, create_group=create)
     strategy = Strategy(
@@ -101,18 +100,20 @@ def reset(
         by_duration,
         shift_by,
         to_offset,
-        from_file,
+        None if from_file is None else read_plan(from_file),
         to_group,
         to_as_of,
     )
-    strategy.fill(request, read_wall_ms)
+    with usage_errors():
+        strategy.fill(request, read_wall_ms)
     has_own = any(given is not None for given in (from_file, to_group, to_as_of))
     if bool(topics) + all_topics != 1 and not (has_own and not topics):
         raise CommandError(
             "say which offsets: --topic TOPIC[:0,1], or --all-topics for all that are committed",
             ExitCode.USAGE,
         )
-    add_topics(request, topics or ())
+    with usage_errors():
+        add_topics(request, topics or ())
     with connect_for_resets(server, timeout, command_config) as client:
         _carry_out(client, request, output, yes=yes, dry_run=dry_run, quiet=quiet, export=export)
 
@@ -142,18 +143,14 @@ def seek(
     """Set the committed offset of a partition or a topic: `reset` in short."""
     from cli.admin.resets.reset_client import connect_for_resets
     from muster.v1 import reset_pb2
+    from wording.resets import add_topics
 
     request = reset_pb2.ResetOffsetsRequest(group_id=group, clamp=clamp, create_group=create)
     fill_position(request, to, read_wall_ms)
-    add_topics(request, (partition,))
+    with usage_errors():
+        add_topics(request, (partition,))
     with connect_for_resets(server, timeout, command_config) as client:
         _carry_out(client, request, output, yes=yes, dry_run=dry_run, quiet=quiet)
-
-
-def add_topics(request: reset_pb2.ResetOffsetsRequest, texts: Sequence[str]) -> None:
-    """Restrict a request to topics, or to partitions of them."""
-    for name, partitions in parse_partitions(texts).items():
-        request.topics.add(topic_name=name, partitions=partitions or ())
 
 
 def _carry_out(
@@ -167,13 +164,15 @@ def _carry_out(
     export: bool = False,
 ) -> None:
     """Show what would change, ask, and set exactly what was shown."""
+    from wording.resets import make_second_request
+
     request.validate_only = True
     shown = client.reset_offsets(request)
     if not dry_run and not yes:
         rows = [row[1:] for row in _compute_rows(request.group_id, shown)]
         ask(COLUMNS[1:], rows, _describe_effect(request.group_id, shown))
     if not dry_run:
-        shown = client.reset_offsets(make_second_request(request, shown))
+        shown = client.reset_offsets(make_second_request(request, shown, make_request_id()))
         if shown.live:
             client.wait_until_set(request.group_id, shown.group_epoch)
     if export:
@@ -193,30 +192,6 @@ def _describe_effect(group_id: str, shown: reset_pb2.ResetOffsetsResponse) -> st
     if shown.live:
         return f"{effect}, once its members have given up these partitions; then they get them."
     return f"{effect}."
-
-
-def make_second_request(
-    request: reset_pb2.ResetOffsetsRequest, shown: reset_pb2.ResetOffsetsResponse
-) -> reset_pb2.ResetOffsetsRequest:
-    """The request that sets what a preview has shown, and fails if the group has changed since."""
-    from muster.v1 import reset_pb2
-
-    second = reset_pb2.ResetOffsetsRequest(
-        group_id=request.group_id,
-        clamp=request.clamp,
-        create_group=request.create_group,
-        preview=shown.preview,
-        request_id=make_request_id(),
-    )
-    topics: dict[str, reset_pb2.ResetPlan] = {}
-    for row in shown.partitions:
-        plan = topics.setdefault(row.topic_name, reset_pb2.ResetPlan())
-        if not plan.topics:
-            plan.topics.add(topic_name=row.topic_name)
-        plan.topics[0].partitions.add(partition=row.partition, offset=row.offset_after)
-    for plan in topics.values():
-        second.plan.MergeFrom(plan)
-    return second
 
 
 def make_request_id() -> str:

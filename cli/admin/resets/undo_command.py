@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.admin.resets.group_reset_commands import add_topics
+from cli.admin.resets.group_reset_commands import make_request_id
 from cli.admin.resets.reset_options import ClampOption, GroupArgument, TopicsOption
 from cli.asking import ask
-from cli.errors import CommandError, ExitCode
+from cli.errors import CommandError, ExitCode, usage_errors
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -24,7 +24,7 @@ from cli.options import (
 from cli.output import Format, print_listing, print_note
 
 if TYPE_CHECKING:
-    from muster.v1 import reset_pb2
+    pass
 
 OFFSET_MAX = (1 << 63) - 2
 
@@ -66,6 +66,7 @@ def undo(
         describe_start,
     )
     from muster.v1 import reset_pb2
+    from wording.resets import add_topics, make_second_request
 
     if show_list:
         if change is not None or topics or yes or dry_run:
@@ -83,33 +84,18 @@ def undo(
         validate_only=True,
         undo=reset_pb2.UndoChange(log_offset=change),
     )
-    add_topics(request, topics or ())
+    with usage_errors():
+        add_topics(request, topics or ())
     with connect_for_resets(server, timeout, command_config) as client:
         shown = client.reset_offsets(request)
         if not dry_run:
             if not yes:
                 rows = [row[1:] for row in compute_rows(group, shown)]
                 ask(COLUMNS[1:], rows, describe_effect(group, shown))
-            shown = client.reset_offsets(_make_second_request(request, shown))
+            shown = client.reset_offsets(make_second_request(request, shown, make_request_id()))
             if shown.live:
                 client.wait_until_set(group, shown.group_epoch)
     print_listing(compute_undo(group, shown), output)
     if not quiet:
         count = len(shown.partitions)
         print_note(f"would be undone: {count}" if dry_run else f"undone: {count}")
-
-
-def _make_second_request(
-    request: reset_pb2.ResetOffsetsRequest, shown: reset_pb2.ResetOffsetsResponse
-) -> reset_pb2.ResetOffsetsRequest:
-    """The request that undoes the change that the preview has shown, and no other."""
-    from cli.admin.resets.group_reset_commands import make_request_id
-    from muster.v1 import reset_pb2
-
-    second = reset_pb2.ResetOffsetsRequest()
-    second.CopyFrom(request)
-    second.validate_only = False
-    second.undo.log_offset = shown.undone.log_offset
-    second.preview = shown.preview
-    second.request_id = make_request_id()
-    return second

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from cli.log.record_line import render_time
 from cli.output import Listing
 from muster.v1 import reset_pb2
+from wording.times import render_time
 
 COLUMNS: Final = (
     "GROUP", "TOPIC", "PARTITION", "NEW-OFFSET", "CURRENT-OFFSET", "CHANGED-OFFSET",

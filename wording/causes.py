@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from muster.v1 import explain_pb2
+from wording.times import render_span
 
 _E: Final = explain_pb2
 _OF_MEMBERS: Final = {
@@ -61,20 +62,3 @@ def _render_member(rebalance: explain_pb2.Rebalance) -> str:
     ]
     who = f"member {rebalance.member_id}"
     return f"{who} ({', '.join(about)})" if about else who
-
-
-def render_span(span_ms: int) -> str:
-    """A span of time: ``340 ms``, ``4.5 s``, ``3 m 7 s``, ``2 h 5 m`` or ``3 d 4 h``."""
-    if span_ms < 1_000:
-        return f"{span_ms} ms"
-    if span_ms < 60_000:
-        return f"{span_ms / 1_000:.1f} s"
-    seconds = span_ms // 1_000
-    for unit, name, rest, rest_name in (
-        (86_400, "d", 3_600, "h"),
-        (3_600, "h", 60, "m"),
-        (60, "m", 1, "s"),
-    ):
-        if seconds >= unit:
-            return f"{seconds // unit} {name} {seconds % unit // rest} {rest_name}"
-    raise AssertionError(f"{span_ms} ms is below a minute")

@@ -1,24 +1,29 @@
-"""Filters records of a log by group, type, partition and time."""
+"""Filters records of a log by group, type, partition and time; pure."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from cli.errors import CommandError, ExitCode
 from storage.codec.batches import Batch, BatchRecord, read_batch_header
 from storage.codec.errors import CodecError
 from storage.codec.record_codec import read_type
 from storage.codec.to_json import compute_type_name
 
 CONTROL = "CONTROL"
-"""What `--type` calls the control records that end transactions."""
+"""The name of the type of control records, which end transactions."""
 
-_KNOWN_TYPES = {name: type_id for type_id in range(64) if (name := compute_type_name(type_id))}
-_AGO = re.compile(r"(\d+)(ms|s|m|h|d)")
-_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+CONTROL_TYPE = -1
+TYPES = {name: type_id for type_id in range(64) if (name := compute_type_name(type_id))} | {
+    CONTROL: CONTROL_TYPE
+}
+"""The types of records by name."""
+
+_TYPE_DIGITS_MAX = 9
+
+
+class UnknownRecordType(ValueError):
+    """A text is no type of records; the message is one line for users."""
 
 
 @dataclass(slots=True)
@@ -78,47 +83,25 @@ class RecordFilter:
 
     def _compute_type(self, batch: Batch, record: BatchRecord) -> int | None:
         if batch.is_control:
-            return -1
+            return CONTROL_TYPE
         return read_type(record.key) if record.key is not None and len(record.key) > 1 else None
 
 
-def parse_types(texts: Sequence[str]) -> frozenset[int]:
-    """Parse type names such as ``OFFSET_COMMIT``, numbers, and ``control`` (-1) into ids."""
-    types = set()
-    for text in (part.strip() for whole in texts for part in whole.split(",")):
-        name = text.upper()
-        if name == CONTROL:
-            types.add(-1)
-        elif name in _KNOWN_TYPES:
-            types.add(_KNOWN_TYPES[name])
-        elif text.isdecimal():
-            types.add(int(text))
-        else:
-            known = ", ".join((*_KNOWN_TYPES, CONTROL))
-            raise CommandError(
-                f"--type {text!r} is not a record type: use a number or one of {known}",
-                ExitCode.USAGE,
-            )
-    return frozenset(types)
+def parse_types(texts: Iterable[str]) -> frozenset[int]:
+    """Parse type names such as ``OFFSET_COMMIT``, numbers, and ``control`` into ids.
 
-
-def parse_time(option: str, text: str, now_ms: Callable[[], int]) -> int:
-    """Parse an ISO 8601 time (UTC by default), ms since 1970, or an age, into wall-clock ms.
-
-    An age such as ``90m`` or ``2d`` counts back from ``now_ms``.
+    Raises ``UnknownRecordType``.
     """
-    if match := _AGO.fullmatch(text):
-        return now_ms() - int(match[1]) * _MS[match[2]]
-    if text.isdecimal():
+    return frozenset(
+        _parse_type(part.strip()) for text in texts for part in text.split(",") if part.strip()
+    )
+
+
+def _parse_type(text: str) -> int:
+    known = TYPES.get(text.upper())
+    if known is not None:
+        return known
+    if text.isascii() and text.isdecimal() and len(text) <= _TYPE_DIGITS_MAX:
         return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise CommandError(
-            f"{option} {text!r} is not a time: use 2026-11-21T20:57:13Z, ms since 1970, or an age "
-            "such as 90m or 2d",
-            ExitCode.USAGE,
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
+    names = ", ".join(TYPES)
+    raise UnknownRecordType(f"{text!r} is not a record type: use a number or one of {names}")

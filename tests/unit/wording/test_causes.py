@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cli.admin.ledger.cause_text import describe_cause, render_span
 from cli.admin.ledger.ledger_listing import render_cause
 from muster.v1 import explain_pb2
 from muster.v1.explain_pb2 import RebalanceCause
+from wording.causes import describe_cause
+from wording.times import render_span
 
 MEMBER = {"member_id": "m", "client_id": "c", "client_host": "/10.0.0.1", "instance_id": "i"}
 

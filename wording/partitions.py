@@ -1,0 +1,25 @@
+"""Partitions as people write them: ``TOPIC`` or ``TOPIC:0,1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wording.errors import InputError
+
+PARTITION_MAX = 2**31 - 1
+
+
+def parse_partitions(texts: Iterable[str]) -> dict[str, list[int] | None]:
+    """Parse ``TOPIC`` or ``TOPIC:P,P``; ``None`` means all partitions. Raises ``InputError``."""
+    found: dict[str, list[int] | None] = {}
+    for text in texts:
+        name, colon, numbers = text.partition(":")
+        parts = numbers.split(",")
+        if not name or name in found or (colon and not all(map(_is_partition, parts))):
+            raise InputError(f"{text!r}: write each topic once, as TOPIC or TOPIC:0,1")
+        found[name] = [int(part) for part in dict.fromkeys(parts)] if colon else None
+    return found
+
+
+def _is_partition(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= PARTITION_MAX
