@@ -47,6 +47,7 @@ CALLED_BY_OTHERS: Final = {
     "commit_progress": "users of the pipeline (docs/pipeline.md)",
     "compute_group_states": "users of the pipeline (docs/pipeline.md)",
     "compute_offsets_at": "users of the pipeline (docs/pipeline.md)",
+    "ListOwnerships": "programs (docs/why.md)",
     "kept_bytes": "tests look at it",
     "watched": "tests look at it",
 }

@@ -21,6 +21,7 @@ from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
+from coordinator.service.admin.history_service import HistoryService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
@@ -53,6 +54,7 @@ from muster.v1 import (
     explain_pb2,
     freeze_pb2,
     group_pb2,
+    history_pb2,
     ownership_pb2,
     quota_pb2,
     reset_pb2,
@@ -75,6 +77,7 @@ _OWNERSHIP_SERVICE = ownership_pb2.DESCRIPTOR.services_by_name["OwnershipService
 _USER_SERVICE = user_pb2.DESCRIPTOR.services_by_name["UserService"]
 _WHAT_IF_SERVICE = what_if_pb2.DESCRIPTOR.services_by_name["WhatIfService"]
 _EXPLAIN_SERVICE = explain_pb2.DESCRIPTOR.services_by_name["ExplainService"]
+_HISTORY_SERVICE = history_pb2.DESCRIPTOR.services_by_name["HistoryService"]
 _FREEZE_SERVICE = freeze_pb2.DESCRIPTOR.services_by_name["FreezeService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
@@ -90,6 +93,7 @@ SERVICES = (
     _RESET_SERVICE.full_name,
     _WHAT_IF_SERVICE.full_name,
     _EXPLAIN_SERVICE.full_name,
+    _HISTORY_SERVICE.full_name,
     _FREEZE_SERVICE.full_name,
     _USER_SERVICE.full_name,
     _UPSTREAM_SERVICE.full_name,
@@ -123,6 +127,7 @@ def _make_services_of_operators(services: Services) -> tuple[tuple[ServiceDescri
         (_RESET_SERVICE, ResetService(services)),
         (_WHAT_IF_SERVICE, WhatIfService(services)),
         (_EXPLAIN_SERVICE, ExplainService(services)),
+        (_HISTORY_SERVICE, HistoryService(services)),
         (_FREEZE_SERVICE, FreezeService(services)),
     )
 

@@ -25,8 +25,8 @@ from storage.log.fold import PartitionFold
 from storage.log.trim import NO_HISTORY_START, HistoryStart
 from storage.log_store import LatestEntry
 
-_COMPRESSION = 0x07
-_CONTROL = 0x20
+COMPRESSION = 0x07
+CONTROL = 0x20
 _NEVER = 1 << 63
 
 
@@ -87,9 +87,7 @@ def fold_group(
 
     Raises ``BeyondHistory``, ``InFuture``, ``LogTooShort``, and ``CodecError`` for damaged batches.
     """
-    check_within_history(question.as_of, start)
-    _check_reached(log, question)
-    walk = _Walk(log.read_log(question.partition, LogOffset(0)), question, start)
+    walk = begin_walk(log, question, start)
     fold = _GroupFold(question.group_id)
     for head, data in walk.until_position():
         fold.apply(head, data)
@@ -97,6 +95,16 @@ def fold_group(
     return GroupHistory(
         question.group_id, walk.position, fold.partition.latest, fold.partition.pending
     )
+
+
+def begin_walk(log: LogReads, question: GroupQuestion, start: HistoryStart) -> GroupWalk:
+    """The walk to a position of the log.
+
+    Raises ``BeyondHistory``, ``InFuture`` and ``LogTooShort``.
+    """
+    check_within_history(question.as_of, start)
+    _check_reached(log, question)
+    return GroupWalk(log.read_log(question.partition, LogOffset(0)), question, start)
 
 
 def check_within_history(as_of: AsOf, start: HistoryStart) -> None:
@@ -146,7 +154,7 @@ def _compute_bounds(as_of: AsOf) -> tuple[int, int]:
             assert_never(as_of)
 
 
-class _Head(NamedTuple):
+class BatchHead(NamedTuple):
     """The header fields needed of each batch. A log may have millions, so no more are read."""
 
     base_offset: int
@@ -160,13 +168,13 @@ class _Head(NamedTuple):
 _HEAD = struct.Struct(">q13xhi8xqq6xi")
 
 
-def _read_head(data: bytes) -> _Head:
+def _read_head(data: bytes) -> BatchHead:
     if len(data) < _HEAD.size:
         raise TruncatedError(f"a batch of {len(data)} bytes has no whole header")
-    return _Head._make(_HEAD.unpack_from(data))
+    return BatchHead._make(_HEAD.unpack_from(data))
 
 
-class _Walk:
+class GroupWalk:
     """Iterates over the batches up to a position and tracks missing offsets around it."""
 
     def __init__(
@@ -177,13 +185,13 @@ class _Walk:
         self._start = start
         self._last_ms = start.before_ms
         self._next_offset = int(start.offset)
-        self._whole_from = start
+        self.whole_from = start
         """The position after the last missing offset seen so far."""
-        self._first_later: _Head | None = None
+        self._first_later: BatchHead | None = None
         self.position = LogPosition(question.partition, LogOffset(-1), -1)
         """The position of the last included batch; set when ``until_position`` is exhausted."""
 
-    def until_position(self) -> Iterator[tuple[_Head, bytes]]:
+    def until_position(self) -> Iterator[tuple[BatchHead, bytes]]:
         """Iterate over the batches to include, in offset order."""
         question, start_offset = self._question, self._start.offset
         offset_max, time_max = _compute_bounds(question.as_of)
@@ -202,12 +210,12 @@ class _Walk:
         last = LogOffset(self._next_offset - 1)
         self.position = LogPosition(question.partition, last, self._last_ms)
 
-    def _note(self, head: _Head) -> None:
+    def _note(self, head: BatchHead) -> None:
         """Track whether offsets are missing before or within a batch."""
         next_offset = head.base_offset + head.last_delta + 1
         if head.base_offset > self._next_offset or head.records <= head.last_delta:
-            before_ms = max(head.max_timestamp, self._whole_from.before_ms)
-            self._whole_from = HistoryStart(LogOffset(next_offset), before_ms)
+            before_ms = max(head.max_timestamp, self.whole_from.before_ms)
+            self.whole_from = HistoryStart(LogOffset(next_offset), before_ms)
         self._next_offset = next_offset
 
     def check_whole(self) -> None:
@@ -217,7 +225,7 @@ class _Walk:
         the state is complete. Otherwise the cleaner may have removed records that were superseded
         only after the position, unless the last gap lies before the position.
         """
-        if self._whole_from == self._start or self._first_later is None:
+        if self.whole_from == self._start or self._first_later is None:
             return
         self._note(self._first_later)
         for data in self._batches:
@@ -225,7 +233,7 @@ class _Walk:
             if head.base_offset >= self._question.end:
                 break
             self._note(head)
-        check_within_history(self._question.as_of, self._whole_from)
+        check_within_history(self._question.as_of, self.whole_from)
 
 
 class _GroupFold:
@@ -237,12 +245,12 @@ class _GroupFold:
         """The bytes that follow the record type in every key of the group."""
         self.partition = PartitionFold()
 
-    def apply(self, head: _Head, data: bytes) -> None:
-        if head.attributes & _CONTROL:
+    def apply(self, head: BatchHead, data: bytes) -> None:
+        if head.attributes & CONTROL:
             if head.producer_id in self.partition.pending:
                 self.partition.apply(data)
             return
-        if not head.attributes & _COMPRESSION and self._prefix not in data:
+        if not head.attributes & COMPRESSION and self._prefix not in data:
             return
         batch = decode_batch(data, decompress=decompress)
         records = tuple(

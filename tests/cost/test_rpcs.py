@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import grpc
 import grpc.aio
@@ -20,12 +20,15 @@ from google.protobuf.message_factory import GetMessageClass
 from coordinator.core.groups.acl_changes import ACLS_MAX
 from coordinator.core.groups.quota_changes import ENTITIES_MAX
 from coordinator.core.replay.group_records import replay
+from coordinator.runtime.as_of.history_reads import HistoryReads
+from coordinator.runtime.as_of.history_worker import PastOwnerships
 from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
+from coordinator.service.admin.history_service import HistoryService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_service import UpstreamService
@@ -45,13 +48,15 @@ from coordinator.service.streams.pinger import Pinger
 from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
 from coordinator.service.wire.limits import compute_limits
+from model.as_of import LogPosition
 from model.caller import ANONYMOUS
 from model.causes import Cause, CauseKind
 from model.commands.access import ACLS_PER_COMMAND_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.ids import GroupId, LogOffset, TopicName
+from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
 from model.offset_changes import OffsetChange, OffsetChangeKind
+from model.ownerships import Lane, Moment, Ownerships, OwningMember
 from model.rebalances import Rebalance
 from model.scram import USERS_MAX
 from muster.v1 import (
@@ -62,6 +67,7 @@ from muster.v1 import (
     explain_pb2,
     freeze_pb2,
     group_pb2,
+    history_pb2,
     ownership_pb2,
     quota_pb2,
     reset_pb2,
@@ -92,6 +98,7 @@ FILES: Final = (
     access_pb2,
     admin_pb2,
     group_pb2,
+    history_pb2,
     classic_pb2,
     freeze_pb2,
     backup_pb2,
@@ -226,6 +233,8 @@ def make_services(server: CostServer) -> dict[str, Any]:
         Turns(),
         Backlog(1 << 30, server.loop.call_soon),
         Throttle(server.runtime),
+        # Only ``read_ownerships`` is asked: the past of groups is read by another process.
+        history=cast(HistoryReads, PAST),
     )
     return {
         "GroupService": GroupService(services),
@@ -241,6 +250,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "WhatIfService": WhatIfService(services),
         "ExplainService": ExplainService(services),
         "FreezeService": FreezeService(services),
+        "HistoryService": HistoryService(services),
     }
 
 
@@ -306,6 +316,33 @@ def make_rebalances(server: CostServer, n: int) -> None:
     )
 
 
+class Past:
+    """What a process has read of the past: as many members, moments and lanes."""
+
+    found = Ownerships(LogPosition(LogPartition(0), LogOffset(-1), -1), (), (), (), False, True)
+
+    async def read_ownerships(self, *asked: object) -> PastOwnerships:
+        return PastOwnerships(LogPosition(LogPartition(0), LogOffset(5), 5), self.found)
+
+
+PAST: Final = Past()
+
+
+def make_ownerships(server: CostServer, n: int) -> None:
+    """Lanes with two owners each; all members and moments are others."""
+    PAST.found = Ownerships(
+        LogPosition(LogPartition(0), LogOffset(-1), -1),
+        tuple(OwningMember(MemberId(own), "c", "/1", "") for own in ids(n)),
+        tuple(Moment(number, number, number, 1, 1) for number in range(n)),
+        tuple(
+            (Lane(TopicName("t"), None, number), ((-1, 0, 0, False), (number, 1, 1, False)))
+            for number in range(n)
+        ),
+        False,
+        True,
+    )
+
+
 def make_offset_changes(server: CostServer, n: int) -> None:
     """A group whose offsets were reset so often."""
     resets = (
@@ -335,6 +372,7 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "WhatIf": (make_one_group, 200),
     "ExplainGroup": (make_rebalances, 500),
     "ListOffsetChanges": (make_offset_changes, 500),
+    "ListOwnerships": (make_ownerships, 500),
     "ListAcls": (fill_acls, 2_000),
     "DeleteAcls": (fill_acls, 2_000),
     "ListUsers": (fill_users, 2_000),

@@ -33,14 +33,16 @@ from coordinator.runtime.as_of.history_worker import (
     NoMemory,
     NotKept,
     NotYet,
+    PastOwnerships,
     WorkerOrders,
 )
-from model.as_of import AsOf, AsOfTimestamp
+from model.as_of import AsOf, AsOfOffset, AsOfTimestamp
 from model.caller import INTERNAL
 from model.commands.groups import DescribeGroups
 from model.commands.offsets import OffsetFetch
 from model.errors import ErrorCode, GroupError, UnknownServerError
 from model.ids import GroupId, LogOffset
+from model.ownerships import OwnershipQuestion
 from storage.folder.unfinished import make_folder
 from storage.log.group_history import GroupQuestion
 from storage.log.trim import HistoryStart
@@ -129,6 +131,24 @@ class HistoryReads:
         self, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
     ) -> HistoryAnswer:
         """Answer commands about one group. Raises ``HistoryError`` and ``GroupError``."""
+        result = await self._read(group_id, as_of, tuple(commands))
+        assert isinstance(result, HistoryAnswer)
+        return result
+
+    async def read_ownerships(
+        self, group_id: GroupId, until: AsOf | None, asked: OwnershipQuestion
+    ) -> PastOwnerships:
+        """Who owned what up to a position, or up to now. Raises as ``read`` does."""
+        result = await self._read(group_id, until, asked)
+        assert isinstance(result, PastOwnerships)
+        return result
+
+    async def _read(
+        self,
+        group_id: GroupId,
+        as_of: AsOf | None,
+        asked: tuple[HistoryCommand, ...] | OwnershipQuestion,
+    ) -> HistoryAnswer | PastOwnerships:
         if self._waiting >= WAITING_MAX:
             raise HistoryBusy("too many as-of reads are in progress; retry later")
         timeout_s = self._settings.timeout_ms / 1000
@@ -136,7 +156,7 @@ class HistoryReads:
         try:
             async with asyncio.timeout(timeout_s), self._free:
                 question = await self._make_question(group_id, as_of)
-                result = await self._ask(HistoryRequest(question, tuple(commands)))
+                result = await self._ask(HistoryRequest(question, asked))
         except TimeoutError:
             raise HistoryTimedOut(
                 f"the log could not be read up to that position within {timeout_s:g} s"
@@ -153,13 +173,16 @@ class HistoryReads:
         while self._workers:
             await asyncio.gather(*(self._end(worker) for worker in list(self._workers)))
 
-    async def _make_question(self, group_id: GroupId, as_of: AsOf) -> GroupQuestion:
+    async def _make_question(self, group_id: GroupId, as_of: AsOf | None) -> GroupQuestion:
         now_ms = self._wall_ms()
         partition = self._coordinator.partition_of(group_id)
         if isinstance(as_of, AsOfTimestamp) and as_of.timestamp_ms > now_ms - _RECENT_MS:
             await self._wait_until_settled(group_id)
         # Read durable records only: others may still be lost, and then are part of no past.
         end = LogOffset(self._store.durable_offset(partition))
+        if as_of is None:
+            # Not the time: batches may be dated ahead of the clock, as after an import.
+            as_of = AsOfOffset(LogOffset(end - 1)) if end else AsOfTimestamp(now_ms)
         return GroupQuestion(partition, group_id, as_of, end, now_ms)
 
     async def _wait_until_settled(self, group_id: GroupId) -> None:
@@ -237,9 +260,11 @@ class HistoryReads:
         ending.add_done_callback(lambda _: self._workers.discard(worker))
         return ending
 
-    def _check(self, question: GroupQuestion, result: HistoryResult) -> HistoryAnswer:
+    def _check(
+        self, question: GroupQuestion, result: HistoryResult
+    ) -> HistoryAnswer | PastOwnerships:
         match result:
-            case HistoryAnswer():
+            case HistoryAnswer() | PastOwnerships():
                 return result
             case NotKept(start):
                 raise _compute_not_kept(question, start)

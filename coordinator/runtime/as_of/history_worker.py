@@ -22,10 +22,12 @@ from threading import Thread
 from typing import BinaryIO, NamedTuple, cast
 
 from coordinator.runtime.as_of.history_answers import HistoryCommand, HistoryResponse, PastGroup
+from coordinator.runtime.as_of.ownership_history import read_ownerships
 from model.as_of import LogPosition
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.log.side_records import TopicSideKey, TopicSideValue
+from model.ownerships import OwnershipQuestion, Ownerships
 from model.topics import Topic, TopicImage
 from storage.codec.errors import CodecError
 from storage.log.group_history import (
@@ -53,10 +55,10 @@ class WorkerOrders(NamedTuple):
 
 
 class HistoryRequest(NamedTuple):
-    """Commands about one group at one position."""
+    """Commands about one group at one position, or the question what led there."""
 
     question: GroupQuestion
-    commands: tuple[HistoryCommand, ...]
+    commands: tuple[HistoryCommand, ...] | OwnershipQuestion
 
 
 class HistoryAnswer(NamedTuple):
@@ -64,6 +66,13 @@ class HistoryAnswer(NamedTuple):
 
     position: LogPosition
     responses: tuple[HistoryResponse | GroupError, ...]
+
+
+class PastOwnerships(NamedTuple):
+    """Who owned what up to a position."""
+
+    position: LogPosition
+    ownerships: Ownerships
 
 
 class NotKept(NamedTuple):
@@ -88,7 +97,7 @@ class Damaged(NamedTuple):
     cause: str
 
 
-HistoryResult = HistoryAnswer | NotKept | NotYet | NoMemory | Damaged
+HistoryResult = HistoryAnswer | PastOwnerships | NotKept | NotYet | NoMemory | Damaged
 
 
 class HistoryReader:
@@ -118,7 +127,7 @@ class HistoryReader:
             self._reader.close()
             self._reader = None
 
-    def _read(self, request: HistoryRequest) -> HistoryAnswer:
+    def _read(self, request: HistoryRequest) -> HistoryAnswer | PastOwnerships:
         if self._reader is not None:
             try:
                 return self._read_from(self._reader, request)
@@ -135,12 +144,18 @@ class HistoryReader:
                 "before that"
             ) from None
 
-    def _read_from(self, reader: RocksLogReader, request: HistoryRequest) -> HistoryAnswer:
+    def _read_from(
+        self, reader: RocksLogReader, request: HistoryRequest
+    ) -> HistoryAnswer | PastOwnerships:
         # ``read_history_start`` uses only methods that the reader has.
         start = read_history_start(cast(LogStore, reader), request.question.partition)
+        asked = request.commands
+        if isinstance(asked, OwnershipQuestion):
+            found = read_ownerships(reader, request.question, asked, start, self._image)
+            return PastOwnerships(*found)
         history = fold_group(reader, request.question, start)
         group = PastGroup(reader, history, self._settings, self._image)
-        responses = tuple(_answer(group, command) for command in request.commands)
+        responses = tuple(_answer(group, command) for command in asked)
         return HistoryAnswer(history.position, responses)
 
 

@@ -23,6 +23,7 @@ from muster.v1 import (
     explain_pb2,
     freeze_pb2,
     group_pb2,
+    history_pb2,
     ownership_pb2,
     quota_pb2,
     reset_pb2,
@@ -41,6 +42,7 @@ FILES: Final = (
     explain_pb2,
     freeze_pb2,
     group_pb2,
+    history_pb2,
     ownership_pb2,
     quota_pb2,
     reset_pb2,
@@ -175,6 +177,7 @@ RIGHTS: Final[dict[str, Right]] = {
     "UserService.AlterUser": Right(Operation.ALTER, ResourceType.CLUSTER, _USER),
     "UserService.DeleteUser": Right(Operation.ALTER, ResourceType.CLUSTER, {"name": "a"}),
     "ExplainService.ExplainGroup": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
+    "HistoryService.ListOwnerships": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "WhatIfService.WhatIf": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
 }
 """``Session`` is asked action by action: tests/unit/service/session/test_session.py."""

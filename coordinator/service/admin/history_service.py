@@ -1,0 +1,154 @@
+"""``muster.v1.HistoryService``: how groups came to be what they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+import grpc.aio
+
+from coordinator.runtime.loop.slices import Steps
+from coordinator.service.calls.grpc_caller import compute_caller
+from coordinator.service.calls.guard import Guard
+from coordinator.service.calls.past_positions import decode_as_of, encode_position
+from coordinator.service.calls.services import Services
+from coordinator.service.wire.answer_slices import SLICE, make_rows, run_steps
+from coordinator.service.wire.decode import decode_any_group_id
+from coordinator.service.wire.error_statuses import InvalidField
+from coordinator.service.wire.paging import compute_page, compute_page_token
+from model.acls import Operation
+from model.errors import GroupIdNotFound, UnsupportedVersion
+from model.ownerships import Lane, Moment, OwnershipQuestion, OwningMember, Span
+from muster.v1 import history_pb2, history_pb2_grpc
+
+SPANS_MAX: Final = 20_000
+"""The most changes of owners, and the most moments, that one response tells of."""
+
+_Context: TypeAlias = grpc.aio.ServicerContext[
+    history_pb2.ListOwnershipsRequest, history_pb2.ListOwnershipsResponse
+]
+
+
+class HistoryService(history_pb2_grpc.HistoryServiceServicer):
+    """Tells the past of groups.
+
+    See ``coordinator.service.wire.error_statuses`` for the statuses of errors.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._access = services.access
+
+    async def ListOwnerships(  # noqa: N802
+        self, request: history_pb2.ListOwnershipsRequest, context: _Context
+    ) -> history_pb2.ListOwnershipsResponse:
+        async with Guard(context, group_id=request.group_id):
+            services = self._services
+            group_id = decode_any_group_id(request.group_id, services.limits)
+            asked = self._decode(request)
+            caller = compute_caller(context.peer(), "")
+            self._access.check_group(caller, Operation.DESCRIBE, group_id)
+            if services.history is None:
+                raise UnsupportedVersion(
+                    "the past is not to be had: this server has no log on disk"
+                )
+            until = decode_as_of(request.until) if request.HasField("until") else None
+            past = await services.history.read_ownerships(group_id, until, asked)
+            found = past.ownerships
+            if not found.is_known:
+                raise GroupIdNotFound(f"The log has nothing of group {group_id} up to there.")
+            response = history_pb2.ListOwnershipsResponse(
+                begin=encode_position(found.begin), end=encode_position(past.position)
+            )
+            if found.has_more:
+                place = json.dumps(found.lanes[-1][0].place)
+                response.next_page_token = compute_page_token(place, _get_filters(request))
+            await run_steps(make_rows(response.members.extend, _encode_member, found.members))
+            await run_steps(make_rows(response.moments.extend, _encode_moment, found.moments))
+            lanes = [
+                row
+                for row in found.lanes
+                if not (name := row[0].topic_name)
+                or self._access.sees_topic(caller, Operation.DESCRIBE, name)
+            ]
+            await run_steps(_add_lanes(response, lanes))
+            return response
+
+    def _decode(self, request: history_pb2.ListOwnershipsRequest) -> OwnershipQuestion:
+        """The question. Raises ``InvalidField`` for what is out of bounds."""
+        if request.since_ms < 0:
+            raise InvalidField("since_ms", "since_ms is below 0")
+        settings = self._services.settings
+        page = compute_page(
+            request.page_size,
+            request.page_token,
+            _get_filters(request),
+            settings.grpc_page_size,
+            settings.grpc_page_size_max,
+        )
+        after = None if page.after is None else _decode_place(page.after)
+        return OwnershipQuestion(request.since_ms, after, page.size, SPANS_MAX)
+
+
+def _get_filters(request: history_pb2.ListOwnershipsRequest) -> tuple[object, ...]:
+    until = request.until.SerializeToString() if request.HasField("until") else b""
+    return request.group_id, request.since_ms, until
+
+
+def _decode_place(text: str) -> tuple[str, str, int]:
+    """The place in a page token, which a client may have made up."""
+    try:
+        name, topic_id, partition = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidField("page_token", "page_token is invalid") from None
+    is_place = isinstance(name, str) and isinstance(topic_id, str)
+    if not is_place or type(partition) is not int:
+        raise InvalidField("page_token", "page_token is invalid")
+    return name, topic_id, partition
+
+
+def _add_lanes(
+    response: history_pb2.ListOwnershipsResponse,
+    lanes: Iterable[tuple[Lane, tuple[Span, ...]]],
+) -> Steps[None]:
+    """Add the lanes, which are sorted by topic, and yield after each slice of spans."""
+    left, before, topic = SLICE, None, None
+    for lane, spans in lanes:
+        if topic is None or before != lane.place[:2]:
+            before = lane.place[:2]
+            topic = response.topics.add(topic_name=lane.topic_name, topic_id=lane.topic_id or b"")
+        topic.partitions.add(partition=lane.partition, spans=map(_encode_span, spans))
+        left -= len(spans)
+        if left <= 0:
+            left = SLICE
+            yield
+
+
+def _encode_span(span: Span) -> history_pb2.OwnershipSpan:
+    moment, owner, target, is_revoking = span
+    return history_pb2.OwnershipSpan(
+        moment=moment if moment >= 0 else None,
+        owner=owner if owner >= 0 else None,
+        target=target if target >= 0 else None,
+        is_revoking=is_revoking,
+    )
+
+
+def _encode_member(member: OwningMember) -> history_pb2.OwningMember:
+    return history_pb2.OwningMember(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        instance_id=member.instance_id,
+    )
+
+
+def _encode_moment(moment: Moment) -> history_pb2.GroupMoment:
+    return history_pb2.GroupMoment(
+        log_offset=moment.offset,
+        timestamp_ms=moment.timestamp_ms,
+        group_epoch=moment.group_epoch,
+        members=moment.members,
+        partitions_changed=moment.partitions_changed,
+    )
