@@ -16,8 +16,8 @@ from vulture import Vulture
 from tests.groups import CHECKOUT
 
 ROOMS: Final = (
-    "bench", "cli", "coordinator", "gateway", "model", "pipeline", "sdk", "security", "storage",
-    "translator", "upstream", "wording",
+    "bench", "cli", "console", "coordinator", "gateway", "model", "pipeline", "sdk", "security",
+    "storage", "translator", "upstream", "wording",
 )  # fmt: skip
 KINDS: Final = ("class", "function", "method", "property")
 COMMANDS: Final = ("@*.command*", "@*.callback*")
@@ -31,6 +31,7 @@ CALLED_BY_OTHERS: Final = {
     "timeline": "cli.main",
     "eof_received": "asyncio",
     "capture_signals": "uvicorn",
+    "to_string": "starlette",
     "main_loop": "uvicorn",
     "onQueryStarted": "Spark",
     "onQueryProgress": "Spark",

@@ -55,12 +55,13 @@ GROUPS = (
         ("unit/translator/", "migration/", "pipeline/test_audit_job.py"),
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
-    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
+    Group("pipeline", 2.5, ("unit/pipeline/", "pipeline/")),
+    Group("console", 1.5, ("console/", "unit/console/")),
     Group("security", 2, ("security/",), "loadfile", workers=3),
-    Group("upstream", 3, ("upstream/",), "loadfile"),
+    Group("upstream", 2.5, ("upstream/",), "loadfile"),
     Group(
         "e2e",
-        9,
+        8.5,
         (
             "interop/",
             "differential/",

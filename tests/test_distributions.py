@@ -21,6 +21,7 @@ from tests.groups import CHECKOUT
 
 SERVER_PACKAGES = {
     "cli",
+    "console",
     "wording",
     "coordinator",
     "gateway",

@@ -1,4 +1,4 @@
-"""HTTP for operators (`/livez`, `/readyz`, `/metrics`, `/version`), on the server's event loop."""
+"""HTTP for operators, on the server's event loop: `/livez`, `/metrics` and such; the console."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gateway.connection.listener import ACCEPTED, share
@@ -116,11 +117,14 @@ class HttpServer:
         versions: Mapping[str, str],
         settings: HttpSettings | None = None,
         tls: TlsContexts | None = None,
+        console: ASGIApp | None = None,
     ) -> None:
+        """``console`` serves all paths that are not served here."""
         self._settings = settings or HttpSettings()
         self._is_ready = is_ready
         self._metrics = metrics
         self._versions = dict(versions)
+        self._console = console
         self._handshakes: Handshakes | None = None
         if tls is not None:
             limit_s = self._settings.request_timeout_ms / 1_000
@@ -164,14 +168,15 @@ class HttpServer:
 
     def make_app(self) -> Starlette:
         """The ASGI application, without a server."""
-        return Starlette(
-            routes=[
-                Route("/livez", self._livez),
-                Route("/readyz", self._readyz),
-                Route("/metrics", self._serve_metrics),
-                Route("/version", self._version),
-            ]
-        )
+        routes: list[BaseRoute] = [
+            Route("/livez", self._livez),
+            Route("/readyz", self._readyz),
+            Route("/metrics", self._serve_metrics),
+            Route("/version", self._version),
+        ]
+        if self._console is not None:
+            routes.append(Mount("/", self._console))
+        return Starlette(routes=routes)
 
     async def _livez(self, request: Request) -> Response:
         return PlainTextResponse("ok\n")

@@ -28,6 +28,7 @@ from cli.serve.descriptors import (
     raise_limit,
 )
 from cli.serve.disk_reserve import DiskSpace
+from cli.serve.doors.console_door import make_console_door
 from cli.serve.doors.doors import Doors
 from cli.serve.doors.listening import bind, bind_all, check_addresses, compute_asked
 from cli.serve.http import HttpServer, HttpSettings
@@ -280,6 +281,9 @@ class Service:
             compute_versions(),
             self._http_settings,
             self._doors.http_tls,
+            make_console_door(
+                self._resolved, self._grpc.local_calls, runtime.cluster_id, compute_versions()
+            ),
         )
         await self._doors.start(lambda: runtime.fake_salt_secret)
         self.addresses.update(await bind_all(self._kafka, self._doors.listeners))

@@ -31,6 +31,7 @@ from coordinator.service.admin.what_if_service import WhatIfService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
+from coordinator.service.calls.local_calls import LocalCalls
 from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import Throttle
 from coordinator.service.calls.waits import Waits
@@ -189,6 +190,12 @@ class GrpcServer:
             (_UPSTREAM_SERVICE, UpstreamService(services, upstream, audit)),
             (_BACKUP_SERVICE, BackupService(services.access, backups, audit)),
         )
+        self.local_calls = LocalCalls(
+            {service.name: (service, servicer) for service, servicer in served},
+            throttle,
+            self._calls,
+        )
+        """The same services for callers within this process."""
         asked = (self._calls, throttle, authenticate)
         handlers = tuple(make_handler(service, servicer, *asked) for service, servicer in served)
         self._server.add_generic_rpc_handlers(handlers)
@@ -235,6 +242,7 @@ class GrpcServer:
         Calls that are left after ``grace_s`` are cancelled. The coordinator must still be running.
         """
         await self._health.enter_graceful_shutdown()
+        self.local_calls.stop()
         ending = asyncio.create_task(self._server.stop(grace_s))
         # Let it run, so that new calls are refused before clients are told to reconnect elsewhere.
         await asyncio.sleep(0)

@@ -1,0 +1,1 @@
+"""Charts: numbers in, coordinates of SVG out."""

@@ -1,0 +1,1 @@
+"""The pages: each asks the services, computes a view of the answers, and renders it."""

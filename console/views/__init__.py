@@ -1,0 +1,1 @@
+"""What pages show: protobuf answers in, frozen dataclasses for the templates out."""

@@ -1,0 +1,48 @@
+"""What every page of the console has: headers, navigation, errors in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.app import PAGES
+from tests.support.console.browser import Browser, read_tags, read_text
+
+
+async def test_the_start_is_the_list_of_groups(browser: Browser) -> None:
+    answer = await browser.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/groups")
+
+
+async def test_a_policy_forbids_what_is_not_ours(browser: Browser) -> None:
+    policy = (await browser.get("/groups")).headers["content-security-policy"].split("; ")
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert not [line for line in policy if "unsafe" in line]
+
+
+@pytest.mark.parametrize("path", [page.path for page in PAGES if page.path == "/groups"])
+async def test_no_page_has_a_script_or_a_style_inside(browser: Browser, path: str) -> None:
+    tags = read_tags((await browser.get(path)).text)
+    assert tags
+    for tag, attributes in tags:
+        assert tag != "style"
+        assert tag != "script" or attributes.get("src")
+        assert "style" not in attributes
+        assert not [name for name in attributes if name.startswith("on")]
+
+
+async def test_what_is_not_there_is_a_page_that_says_so(browser: Browser) -> None:
+    answer = await browser.get("/nothing")
+    assert answer.status_code == 404
+    assert "There is no such page." in read_text(answer.text)
+
+
+async def test_static_files_are_kept_under_the_name_of_their_content(browser: Browser) -> None:
+    tags = read_tags((await browser.get("/groups")).text)
+    style = next(found["href"] for tag, found in tags if found.get("rel") == "stylesheet")
+    assert style is not None
+    answer = await browser.get(style)
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    assert "immutable" in answer.headers["cache-control"]
+    assert (await browser.get("/static/nothing.css")).status_code == 404

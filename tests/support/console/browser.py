@@ -1,0 +1,97 @@
+"""A browser without a screen: pages of the console, asked for in process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import unescape
+from html.parser import HTMLParser
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from console.app import make_app
+from console.rendering import Renderer
+from console.signin.browsers import Browsers
+from console.site import Site
+from coordinator.service.calls.local_calls import LocalCalls
+
+ORIGIN = "http://127.0.0.1:8080"
+VERSIONS = {"muster": "1.2.3"}
+
+
+def make_site(calls: LocalCalls) -> Site:
+    """The console of a server of tests, where everybody is anonymous."""
+    return Site(calls, Renderer(), Browsers("test", is_secure=False), VERSIONS)
+
+
+class Browser:
+    """Keeps cookies, sends forms with what their page had for them, follows no redirection."""
+
+    def __init__(self, site: Site, *, peer: str = "127.0.0.1") -> None:
+        transport = httpx.ASGITransport(make_app(site), client=(peer, 50_000))
+        self.client = httpx.AsyncClient(transport=transport, base_url=ORIGIN)
+
+    async def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        return await self.client.get(path, headers=headers)
+
+    async def post(
+        self,
+        path: str,
+        fields: Mapping[str, str] | None = None,
+        *,
+        shown_on: str = "/groups",
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send a form that a page has shown."""
+        csrf = find_csrf((await self.get(shown_on)).text)
+        return await self.client.post(
+            path,
+            data={"csrf": csrf, **(fields or {})},
+            headers={"origin": ORIGIN, **(headers or {})},
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.client.aclose()
+
+
+def find_csrf(text: str) -> str:
+    """What a page has for its forms; empty without one."""
+    found = re.search(r'name="csrf" value="([^"]*)"', text)
+    return unescape(found[1]) if found else ""
+
+
+class _Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def read_text(page: str) -> str:
+    """What a page says to people, with single spaces."""
+    parser = _Text()
+    parser.feed(page)
+    return " ".join(" ".join(parser.parts).split())
+
+
+def read_tags(page: str) -> list[tuple[str, dict[str, str | None]]]:
+    """The elements of a page with their attributes, in order."""
+    parser = _Text()
+    parser.feed(page)
+    return parser.tags
