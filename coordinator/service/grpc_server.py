@@ -236,6 +236,10 @@ class GrpcServer:
         for name in ("", *SERVICES):
             await self._health.set(name, status)
 
+    async def wait_for_calls(self) -> None:
+        """Return when all calls that have begun are answered, or given up by their clients."""
+        await self._calls.wait_until_none()
+
     async def stop(self, grace_s: float) -> None:
         """Report NOT_SERVING, refuse new calls, notify sessions, and answer calls in flight.
 
@@ -250,7 +254,7 @@ class GrpcServer:
             async with asyncio.timeout(grace_s):
                 self._sessions.stop()
                 self._waits.stop()
-                await self._calls.wait_until_none()
+                await self.wait_for_calls()
         except TimeoutError:
             pass
         await asyncio.wait((ending,), timeout=_LISTENERS_GRACE_S)

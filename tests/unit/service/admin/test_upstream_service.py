@@ -207,12 +207,15 @@ async def test_what_has_begun_ends_when_the_client_goes_and_the_rest_does_not_be
         return await FakeUpstream.take(upstream, group_id, dry_run=dry_run)
 
     upstream.take = note  # type: ignore[method-assign, assignment]
-    async with serving(upstream, audit) as stub:
+    async with running_stand(upstream=upstream, audit=audit) as stand:
+        stub = upstream_pb2_grpc.UpstreamServiceStub(stand.channel())
         call = stub.TakeGroups(upstream_pb2.TakeGroupsRequest(group_ids=names))
         await until(lambda: len(began) == MOVED_AT_ONCE, "as many began as may")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call.read()
+        # The server hears of it later than the client says it.
+        await stand.server.wait_for_calls()
         assert upstream.held is not None
         upstream.held.set()
         await until(lambda: len(audit.changes) == MOVED_AT_ONCE, "all that began are noted")
