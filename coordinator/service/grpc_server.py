@@ -11,6 +11,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
+from coordinator.runtime.as_of.log_reads import LogReads
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
@@ -22,6 +23,7 @@ from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.history_service import HistoryService
+from coordinator.service.admin.log_service import LogService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
@@ -56,6 +58,7 @@ from muster.v1 import (
     freeze_pb2,
     group_pb2,
     history_pb2,
+    log_pb2,
     ownership_pb2,
     quota_pb2,
     reset_pb2,
@@ -80,6 +83,7 @@ _WHAT_IF_SERVICE = what_if_pb2.DESCRIPTOR.services_by_name["WhatIfService"]
 _EXPLAIN_SERVICE = explain_pb2.DESCRIPTOR.services_by_name["ExplainService"]
 _HISTORY_SERVICE = history_pb2.DESCRIPTOR.services_by_name["HistoryService"]
 _FREEZE_SERVICE = freeze_pb2.DESCRIPTOR.services_by_name["FreezeService"]
+_LOG_SERVICE = log_pb2.DESCRIPTOR.services_by_name["LogService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 _LISTENERS_GRACE_S = 0.1
@@ -96,6 +100,7 @@ SERVICES = (
     _EXPLAIN_SERVICE.full_name,
     _HISTORY_SERVICE.full_name,
     _FREEZE_SERVICE.full_name,
+    _LOG_SERVICE.full_name,
     _USER_SERVICE.full_name,
     _UPSTREAM_SERVICE.full_name,
 )
@@ -151,11 +156,13 @@ class GrpcServer:
         authenticate: Authenticate | None = None,
         upstream: UpstreamAdministration | None = None,
         end_offsets: EndOffsets | None = None,
+        log_reads: LogReads | None = None,
     ) -> None:
         """``sessions_per_ip``: gRPC tells nobody of connections, so sessions are counted.
 
         Without ``authenticate`` all clients are ``User:ANONYMOUS``. ``upstream`` is ``None`` unless
-        the server stands in front of a cluster. Without ``end_offsets`` none are known.
+        the server stands in front of a cluster. Without ``end_offsets`` none are known, without
+        ``log_reads`` the log cannot be read.
         """
         self._coordinator = coordinator
         self._tls = tls
@@ -179,6 +186,7 @@ class GrpcServer:
             rights=make_member_rights(coordinator, authorizer),
             end_offsets=end_offsets,
         )
+        self._log_service = LogService(services, log_reads)
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # set at import
         self._server = grpc.aio.server(options=compute_server_options(settings))
         self._calls = CallsInFlight()
@@ -187,6 +195,7 @@ class GrpcServer:
             (_CLASSIC_SERVICE, ClassicService(services, self._waits)),
             (_OWNERSHIP_SERVICE, OwnershipService(services)),
             *_make_services_of_operators(services),
+            (_LOG_SERVICE, self._log_service),
             (_UPSTREAM_SERVICE, UpstreamService(services, upstream, audit)),
             (_BACKUP_SERVICE, BackupService(services.access, backups, audit)),
         )
@@ -254,6 +263,7 @@ class GrpcServer:
             async with asyncio.timeout(grace_s):
                 self._sessions.stop()
                 self._waits.stop()
+                self._log_service.stop()
                 await self.wait_for_calls()
         except TimeoutError:
             pass

@@ -36,7 +36,8 @@ class GrpcSettings:
 
     ``grpc_history_readers_max``: concurrent processes that read the log for ``as_of`` requests;
     ``grpc_history_reader_bytes``: the memory limit of each; ``grpc_history_timeout_ms``: timeout of
-    such a request, including its time in the queue.
+    such a request, including its time in the queue. ``grpc_log_read_max_bytes_per_second``: all
+    ``LogService.ReadLog`` streams together.
     """
 
     # More than 15 attributes: one field is one setting.
@@ -61,6 +62,7 @@ class GrpcSettings:
     grpc_history_readers_max: int = 2
     grpc_history_reader_bytes: int = 512 * 1024 * 1024
     grpc_history_timeout_ms: int = 60_000
+    grpc_log_read_max_bytes_per_second: int = 32 * 1024 * 1024
 
 
 _PENDING_CALLS_MAX: Final = 10_000

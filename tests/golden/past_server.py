@@ -10,6 +10,7 @@ from typing import NamedTuple
 import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
+from coordinator.runtime.as_of.log_reads import LogReads, Pace
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
@@ -94,7 +95,13 @@ async def running_past_server(
     await runtime.loaded()
     chosen = settings or HistoryReadSettings()
     history = HistoryReads(folder, store, runtime, chosen, clock.wall_ms)
-    server = GrpcServer(runtime, authorizer or AllowAll(), GrpcSettings(), history)
+    server = GrpcServer(
+        runtime,
+        authorizer or AllowAll(),
+        GrpcSettings(),
+        history,
+        log_reads=LogReads(history, store, Pace(1 << 30)),
+    )
     port = await server.start("127.0.0.1", 0)
     channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
     try:

@@ -292,4 +292,9 @@ GRPC_SETTINGS = (
         "grpc.history.timeout.ms",
         "How long a request about the past may take, including the wait for a process.",
     ),
+    _grpc(
+        "grpc.log.read.max.bytes.per.second",
+        "How fast the log is read for all `LogService.ReadLog` streams together.",
+        minimum=1024,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Reads a group's past in worker processes beside the event loop.
+"""Reads a group's past, and pages of the log, in worker processes beside the event loop.
 
 A worker starts on demand, with limited memory and time. It is reused for a short while, and killed
 if its caller goes away.
@@ -7,25 +7,17 @@ if its caller goes away.
 from __future__ import annotations
 
 import asyncio
-import os
-import pickle
-import socket
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
 
 import structlog
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_answers import HistoryCommand
 from coordinator.runtime.as_of.history_worker import (
-    LENGTH,
     Damaged,
     HistoryAnswer,
     HistoryRequest,
@@ -35,25 +27,23 @@ from coordinator.runtime.as_of.history_worker import (
     NotYet,
     PastOwnerships,
     WorkerOrders,
+    WorkerRequest,
 )
+from coordinator.runtime.as_of.log_pages import LogPage, PageQuestion
+from coordinator.runtime.as_of.worker_process import Worker
 from model.as_of import AsOf, AsOfOffset, AsOfTimestamp
 from model.caller import INTERNAL
 from model.commands.groups import DescribeGroups
 from model.commands.offsets import OffsetFetch
 from model.errors import ErrorCode, GroupError, UnknownServerError
-from model.ids import GroupId, LogOffset
+from model.ids import GroupId, LogOffset, LogPartition
 from model.ownerships import OwnershipQuestion
-from storage.folder.unfinished import make_folder
 from storage.log.group_history import GroupQuestion
 from storage.log.trim import HistoryStart
 from storage.log_store import LogStore
 
 log = structlog.get_logger()
 
-WORKER_PROGRAM = (
-    "import sys; from coordinator.runtime.as_of.history_worker import main; main(sys.argv[1])"
-)
-WORKER_PREFIX = "muster-history-"
 IDLE_S = 10.0
 """An idle worker ends after this time."""
 
@@ -116,15 +106,15 @@ class HistoryReads:
         wall_ms: Callable[[], int] = _read_wall_ms,
     ) -> None:
         self._orders = WorkerOrders(folder.absolute(), coordinator.settings, settings.memory_bytes)
-        self._store = store
+        self.store = store
         self._coordinator = coordinator
         self._settings = settings
         self._wall_ms = wall_ms
         self._free = asyncio.Semaphore(settings.readers_max)
         self._waiting = 0
-        self._workers: set[_Worker] = set()
-        self._starting: set[asyncio.Task[_Worker]] = set()
-        self._idle: list[_Worker] = []
+        self._workers: set[Worker] = set()
+        self._starting: set[asyncio.Task[Worker]] = set()
+        self._idle: list[Worker] = []
         self._is_stopped = False
 
     async def read(
@@ -149,21 +139,39 @@ class HistoryReads:
         as_of: AsOf | None,
         asked: tuple[HistoryCommand, ...] | OwnershipQuestion,
     ) -> HistoryAnswer | PastOwnerships:
+        async with self._worker_is_free():
+            question = await self._make_question(group_id, as_of)
+            result = await self._ask(HistoryRequest(question, asked))
+        return self._check(question, result)
+
+    async def read_page(self, question: PageQuestion) -> LogPage:
+        """Read a page of the log. Raises ``HistoryError`` and ``GroupError``."""
+        async with self._worker_is_free():
+            result = await self._ask(question)
+        match result:
+            case LogPage():
+                return result
+            case NotKept(start):
+                raise compute_not_read(question.partition, start)
+            case _:
+                raise self._compute_failure(result)
+
+    @asynccontextmanager
+    async def _worker_is_free(self) -> AsyncIterator[None]:
+        """Wait for a worker, and limit the time of what it is asked."""
         if self._waiting >= WAITING_MAX:
-            raise HistoryBusy("too many as-of reads are in progress; retry later")
+            raise HistoryBusy("too many reads of the log are in progress; retry later")
         timeout_s = self._settings.timeout_ms / 1000
         self._waiting += 1
         try:
             async with asyncio.timeout(timeout_s), self._free:
-                question = await self._make_question(group_id, as_of)
-                result = await self._ask(HistoryRequest(question, asked))
+                yield
         except TimeoutError:
             raise HistoryTimedOut(
                 f"the log could not be read up to that position within {timeout_s:g} s"
             ) from None
         finally:
             self._waiting -= 1
-        return self._check(question, result)
 
     async def stop(self) -> None:
         """End all workers; requests still waiting get an error."""
@@ -179,7 +187,7 @@ class HistoryReads:
         if isinstance(as_of, AsOfTimestamp) and as_of.timestamp_ms > now_ms - _RECENT_MS:
             await self._wait_until_settled(group_id)
         # Read durable records only: others may still be lost, and then are part of no past.
-        end = LogOffset(self._store.durable_offset(partition))
+        end = LogOffset(self.store.durable_offset(partition))
         if as_of is None:
             # Not the time: batches may be dated ahead of the clock, as after an import.
             as_of = AsOfOffset(LogOffset(end - 1)) if end else AsOfTimestamp(now_ms)
@@ -197,7 +205,7 @@ class HistoryReads:
             with suppress(GroupError):
                 await self._coordinator.call(command)
 
-    async def _ask(self, request: HistoryRequest) -> HistoryResult:
+    async def _ask(self, request: WorkerRequest) -> HistoryResult:
         """Ask a worker. An idle one may have ended meanwhile; then ask another."""
         while True:
             if self._is_stopped:
@@ -220,7 +228,7 @@ class HistoryReads:
                 self._put_back(worker)
                 return result
 
-    async def _start(self) -> _Worker:
+    async def _start(self) -> Worker:
         """Start a worker. A process that has started is ended even if its caller is cancelled."""
         starting = asyncio.create_task(self._start_worker(), name="history-worker-start")
         self._starting.add(starting)
@@ -231,8 +239,8 @@ class HistoryReads:
             starting.add_done_callback(self._end_unwanted)
             raise
 
-    async def _start_worker(self) -> _Worker:
-        worker = _Worker()
+    async def _start_worker(self) -> Worker:
+        worker = Worker()
         try:
             await worker.start(self._orders)
         except BaseException:
@@ -241,18 +249,18 @@ class HistoryReads:
         self._workers.add(worker)
         return worker
 
-    def _end_unwanted(self, starting: asyncio.Task[_Worker]) -> None:
+    def _end_unwanted(self, starting: asyncio.Task[Worker]) -> None:
         if not starting.cancelled() and starting.exception() is None:
             self._end(starting.result())
 
-    def _put_back(self, worker: _Worker) -> None:
+    def _put_back(self, worker: Worker) -> None:
         if self._is_stopped:
             self._end(worker)
             return
         self._idle.append(worker)
         worker.retire = asyncio.get_running_loop().call_later(IDLE_S, self._end, worker)
 
-    def _end(self, worker: _Worker) -> asyncio.Task[int]:
+    def _end(self, worker: Worker) -> asyncio.Task[int]:
         """Kill the worker; it counts as running until it is gone."""
         if worker in self._idle:
             self._idle.remove(worker)
@@ -273,14 +281,19 @@ class HistoryReads:
                     f"as_of lies in the future: log partition {question.partition} ends with "
                     f"offset {last.offset}, and the time is {question.now_ms} ms since 1970"
                 )
+            case _:
+                raise self._compute_failure(result)
+
+    def _compute_failure(self, result: HistoryResult) -> GroupError:
+        match result:
             case NoMemory():
                 size = self._settings.memory_bytes >> 20
-                raise HistoryBusy(f"the group's state at that position does not fit in {size} MiB")
+                return HistoryBusy(f"what was asked for does not fit in {size} MiB")
             case Damaged(cause):
-                log.critical("store_read_failed", group_id=question.group_id, cause=cause)
-                raise UnknownServerError("The log cannot be read; see the server's log.")
+                log.critical("store_read_failed", cause=cause)
+                return UnknownServerError("The log cannot be read; see the server's log.")
             case _:
-                assert_never(result)
+                raise AssertionError(f"no answer to this request: {result}")
 
 
 def _compute_not_kept(question: GroupQuestion, start: HistoryStart) -> PositionNotKept:
@@ -296,75 +309,15 @@ def _compute_not_kept(question: GroupQuestion, start: HistoryStart) -> PositionN
     )
 
 
-class _Worker:
-    """One process. It answers one request at a time."""
-
-    def __init__(self) -> None:
-        self.retire: asyncio.TimerHandle | None = None
-        self._folders = ExitStack()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-        self._exit_code: asyncio.Task[int] | None = None
-
-    async def start(self, orders: WorkerOrders) -> None:
-        ours, theirs = socket.socketpair()
-        folder = make_folder(Path(tempfile.gettempdir()), WORKER_PREFIX)
-        path = self._folders.enter_context(folder)
-        with theirs:
-            # On a thread: the event loop's own subprocess support would fork this process.
-            self._process = await asyncio.to_thread(_spawn, theirs, str(path))
-        self._reader, self._writer = await asyncio.open_connection(sock=ours)
-        self._send(orders)
-
-    async def ask(self, request: HistoryRequest) -> HistoryResult:
-        """Send a request. Raises ``EOFError`` if the process ends before it answers."""
-        self._cancel_retirement()
-        assert self._reader is not None
-        self._send(request)
-        try:
-            head = await self._reader.readexactly(LENGTH.size)
-            data = await self._reader.readexactly(LENGTH.unpack(head)[0])
-        except (asyncio.IncompleteReadError, ConnectionError):
-            raise EOFError from None
-        result: HistoryResult = pickle.loads(data)
-        return result
-
-    def kill(self) -> asyncio.Task[int]:
-        """Kill the process at once; the task has its exit code."""
-        self._cancel_retirement()
-        if self._exit_code is None:
-            if self._writer is not None:
-                self._writer.close()
-            if self._process is not None:
-                self._process.kill()
-            self._exit_code = asyncio.create_task(self._wait(), name="history-worker-end")
-        return self._exit_code
-
-    async def _wait(self) -> int:
-        """Wait for the process, then remove its folder, since a killed process leaves its files."""
-        if self._process is None:
-            return 0
-        exit_code = await asyncio.to_thread(self._process.wait)
-        await asyncio.to_thread(self._folders.close)
-        return exit_code
-
-    def _cancel_retirement(self) -> None:
-        if self.retire is not None:
-            self.retire.cancel()
-            self.retire = None
-
-    def _send(self, message: object) -> None:
-        assert self._writer is not None
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._writer.write(LENGTH.pack(len(data)) + data)
-
-
-def _spawn(channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", WORKER_PROGRAM, folder],
-        stdin=channel.fileno(),
-        stdout=channel.fileno(),
-        env={**os.environ, "PYTHONPATH": path},
+def compute_not_read(partition: LogPartition, start: HistoryStart) -> PositionNotKept:
+    """The error of a reading of the log that begins before the history."""
+    return PositionNotKept(
+        f"the history of log partition {partition} begins at offset {start.offset}, after "
+        f"{start.before_ms} ms since 1970: of older records only the last of each key is there, "
+        "which with_compacted reads",
+        {
+            "log_partition": str(partition),
+            "history_start_offset": str(start.offset),
+            "history_before_ms": str(start.before_ms),
+        },
     )

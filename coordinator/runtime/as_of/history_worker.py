@@ -15,17 +15,20 @@ import signal
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, TypeVar, assert_never, cast
 
 from coordinator.runtime.as_of.history_answers import HistoryCommand, HistoryResponse, PastGroup
+from coordinator.runtime.as_of.log_pages import LogPage, PageQuestion, read_page
 from coordinator.runtime.as_of.ownership_history import read_ownerships
 from model.as_of import LogPosition
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
+from model.ids import LogPartition
 from model.log.side_records import TopicSideKey, TopicSideValue
 from model.ownerships import OwnershipQuestion, Ownerships
 from model.topics import Topic, TopicImage
@@ -44,6 +47,10 @@ from storage.side_codec import decode_side
 
 LENGTH = struct.Struct(">Q")
 _NICENESS = 10
+_SNAPSHOT_S = 60.0
+"""A snapshot is not used longer: until it is closed, its files take space after their deletion."""
+
+_Result = TypeVar("_Result")
 
 
 class WorkerOrders(NamedTuple):
@@ -59,6 +66,9 @@ class HistoryRequest(NamedTuple):
 
     question: GroupQuestion
     commands: tuple[HistoryCommand, ...] | OwnershipQuestion
+
+
+WorkerRequest = HistoryRequest | PageQuestion
 
 
 class HistoryAnswer(NamedTuple):
@@ -97,7 +107,7 @@ class Damaged(NamedTuple):
     cause: str
 
 
-HistoryResult = HistoryAnswer | PastOwnerships | NotKept | NotYet | NoMemory | Damaged
+HistoryResult = HistoryAnswer | PastOwnerships | LogPage | NotKept | NotYet | NoMemory | Damaged
 
 
 class HistoryReader:
@@ -107,12 +117,19 @@ class HistoryReader:
         self._folder = folder
         self._settings = settings
         self._reader: RocksLogReader | None = None
+        self._opened_s = 0.0
         self._image = TopicImage()
 
-    def read(self, request: HistoryRequest) -> HistoryResult:
+    def read(self, request: WorkerRequest) -> HistoryResult:
         """Answer a request. Raises only for bugs."""
         try:
-            return self._read(request)
+            match request:
+                case HistoryRequest(question, _):
+                    return self._read(question, lambda reader: self._answer(reader, request))
+                case PageQuestion():
+                    return self._read(request, lambda reader: _read_page(reader, request))
+                case _:
+                    assert_never(request)
         except BeyondHistory as error:
             return NotKept(error.start)
         except InFuture as error:
@@ -127,28 +144,30 @@ class HistoryReader:
             self._reader.close()
             self._reader = None
 
-    def _read(self, request: HistoryRequest) -> HistoryAnswer | PastOwnerships:
-        if self._reader is not None:
+    def _read(
+        self, asked: GroupQuestion | PageQuestion, read: Callable[[RocksLogReader], _Result]
+    ) -> _Result:
+        if self._reader is not None and time.monotonic() < self._opened_s + _SNAPSHOT_S:
             try:
-                return self._read_from(self._reader, request)
+                return read(self._reader)
             except LogTooShort:
-                self.close()
+                pass
+        self.close()
         self._reader = open_store_reader(self._folder)
+        self._opened_s = time.monotonic()
         self._image = _read_image(self._reader)
         try:
-            return self._read_from(self._reader, request)
+            return read(self._reader)
         except LogTooShort:
-            question = request.question
             raise StoreCorrupt(
-                f"log partition {question.partition} was durable up to {question.end} but ends "
-                "before that"
+                f"log partition {asked.partition} was durable up to {asked.end} but ends before "
+                "that"
             ) from None
 
-    def _read_from(
+    def _answer(
         self, reader: RocksLogReader, request: HistoryRequest
     ) -> HistoryAnswer | PastOwnerships:
-        # ``read_history_start`` uses only methods that the reader has.
-        start = read_history_start(cast(LogStore, reader), request.question.partition)
+        start = _read_start(reader, request.question.partition)
         asked = request.commands
         if isinstance(asked, OwnershipQuestion):
             found = read_ownerships(reader, request.question, asked, start, self._image)
@@ -157,6 +176,15 @@ class HistoryReader:
         group = PastGroup(reader, history, self._settings, self._image)
         responses = tuple(_answer(group, command) for command in asked)
         return HistoryAnswer(history.position, responses)
+
+
+def _read_page(reader: RocksLogReader, question: PageQuestion) -> LogPage:
+    return read_page(reader, question, _read_start(reader, question.partition))
+
+
+def _read_start(reader: RocksLogReader, partition: LogPartition) -> HistoryStart:
+    # ``read_history_start`` uses only methods that the reader has.
+    return read_history_start(cast(LogStore, reader), partition)
 
 
 def _answer(group: PastGroup, command: HistoryCommand) -> HistoryResponse | GroupError:

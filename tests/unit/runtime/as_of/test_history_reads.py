@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.runtime.as_of import history_reads
+from coordinator.runtime.as_of import history_reads, log_reads, worker_process
 from coordinator.runtime.as_of.history_reads import (
     HistoryBusy,
     HistoryError,
@@ -113,7 +113,7 @@ def now() -> AsOfTimestamp:
 
 @pytest.fixture
 def never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_reads, "WORKER_PROGRAM", NEVER_ANSWERS)
+    monkeypatch.setattr(worker_process, "WORKER_PROGRAM", NEVER_ANSWERS)
 
 
 async def test_a_process_is_used_again_and_sees_what_was_written_since(tmp_path: Path) -> None:
@@ -278,9 +278,11 @@ async def test_errors_of_a_group_are_answers(tmp_path: Path) -> None:
 
 
 def test_every_error_has_its_status() -> None:
+    assert issubclass(log_reads.PositionNotReached, HistoryError)
     codes = {kind.__name__: kind.code.name for kind in HistoryError.__subclasses__()}
     assert codes == {
         "PositionNotKept": "OFFSET_OUT_OF_RANGE",
+        "PositionNotReached": "OFFSET_OUT_OF_RANGE",
         "PositionInFuture": "INVALID_REQUEST",
         "HistoryBusy": "THROTTLING_QUOTA_EXCEEDED",
         "HistoryTimedOut": "REQUEST_TIMED_OUT",
@@ -295,7 +297,7 @@ def test_a_process_ends_with_its_parent(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-c", history_reads.WORKER_PROGRAM, folder],
+            [sys.executable, "-c", worker_process.WORKER_PROGRAM, folder],
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
         )

@@ -12,7 +12,7 @@ import pytest
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
-from coordinator.runtime.as_of import history_reads
+from coordinator.runtime.as_of import worker_process
 from coordinator.service.wire.error_statuses import DETAILS_KEY
 from model.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, group_pb2, reset_pb2, reset_pb2_grpc, types_pb2
@@ -126,7 +126,7 @@ async def test_a_log_in_memory_has_no_past(stand: Stand) -> None:
 async def test_a_client_that_goes_away_ends_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_reads, "WORKER_PROGRAM", NEVER_ANSWERS)
+    monkeypatch.setattr(worker_process, "WORKER_PROGRAM", NEVER_ANSWERS)
     import_golden(tmp_path / "store")
     async with running_past_server(tmp_path / "store") as server:
         request = admin_pb2.DescribeGroupRequest(group_id=GROUP, as_of=types_pb2.AsOf(offset=0))

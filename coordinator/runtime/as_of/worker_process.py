@@ -1,0 +1,100 @@
+"""A worker process as its parent sees it: started, asked, killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from coordinator.runtime.as_of.history_worker import (
+    LENGTH,
+    HistoryResult,
+    WorkerOrders,
+    WorkerRequest,
+)
+from storage.folder.unfinished import make_folder
+
+WORKER_PROGRAM = (
+    "import sys; from coordinator.runtime.as_of.history_worker import main; main(sys.argv[1])"
+)
+WORKER_PREFIX = "muster-history-"
+
+
+class Worker:
+    """One process. It answers one request at a time."""
+
+    def __init__(self) -> None:
+        self.retire: asyncio.TimerHandle | None = None
+        self._folders = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._exit_code: asyncio.Task[int] | None = None
+
+    async def start(self, orders: WorkerOrders) -> None:
+        ours, theirs = socket.socketpair()
+        folder = make_folder(Path(tempfile.gettempdir()), WORKER_PREFIX)
+        path = self._folders.enter_context(folder)
+        with theirs:
+            # On a thread: the event loop's own subprocess support would fork this process.
+            self._process = await asyncio.to_thread(_spawn, theirs, str(path))
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._send(orders)
+
+    async def ask(self, request: WorkerRequest) -> HistoryResult:
+        """Send a request. Raises ``EOFError`` if the process ends before it answers."""
+        self._cancel_retirement()
+        assert self._reader is not None
+        self._send(request)
+        try:
+            head = await self._reader.readexactly(LENGTH.size)
+            data = await self._reader.readexactly(LENGTH.unpack(head)[0])
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise EOFError from None
+        result: HistoryResult = pickle.loads(data)
+        return result
+
+    def kill(self) -> asyncio.Task[int]:
+        """Kill the process at once; the task has its exit code."""
+        self._cancel_retirement()
+        if self._exit_code is None:
+            if self._writer is not None:
+                self._writer.close()
+            if self._process is not None:
+                self._process.kill()
+            self._exit_code = asyncio.create_task(self._wait(), name="history-worker-end")
+        return self._exit_code
+
+    async def _wait(self) -> int:
+        """Wait for the process, then remove its folder, since a killed process leaves its files."""
+        if self._process is None:
+            return 0
+        exit_code = await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(self._folders.close)
+        return exit_code
+
+    def _cancel_retirement(self) -> None:
+        if self.retire is not None:
+            self.retire.cancel()
+            self.retire = None
+
+    def _send(self, message: object) -> None:
+        assert self._writer is not None
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        self._writer.write(LENGTH.pack(len(data)) + data)
+
+
+def _spawn(channel: socket.socket, folder: str) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", WORKER_PROGRAM, folder],
+        stdin=channel.fileno(),
+        stdout=channel.fileno(),
+        env={**os.environ, "PYTHONPATH": path},
+    )
