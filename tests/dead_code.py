@@ -51,8 +51,8 @@ CALLED_BY_OTHERS: Final = {
     "ListOwnerships": "programs (docs/why.md)",
     "DescribeLog": "programs (proto/muster/v1/log.proto)",
     "ReadLog": "programs (proto/muster/v1/log.proto)",
+    "WatchGroup": "programs (docs/control.md)",
     "kept_bytes": "tests look at it",
-    "watched": "tests look at it",
 }
 
 

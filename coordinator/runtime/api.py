@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from types import TracebackType
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -186,6 +187,9 @@ class Coordinator(Protocol):
         another.
         """
 
+    def changes_of(self, group_id: GroupId) -> GroupChanges:
+        """The changes of a group, whether it exists or not: see ``group_notices``."""
+
     @property
     def client_assignments(self) -> ClientAssignments:
         """Where front ends offer members that can compute their group's assignment."""
@@ -213,6 +217,31 @@ class Coordinator(Protocol):
 
     async def stop(self) -> None:
         """Refuse new commands with COORDINATOR_NOT_AVAILABLE, flush, answer what was accepted."""
+
+
+class GroupChanges(Protocol):
+    """The changes of one group, from ``__enter__`` to ``__exit__``.
+
+    Changes that nobody has waited for are one: a slow reader reads once, and nothing queues up.
+    """
+
+    @property
+    def group_id(self) -> GroupId: ...
+
+    def __enter__(self) -> GroupChanges: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    async def wait(self) -> None:
+        """Wait until the group has changed since the last ``wait``, or since ``__enter__``."""
+
+    def tell(self) -> None:
+        """End a wait, as if the group had changed."""
 
 
 class Watch(Protocol):

@@ -40,6 +40,7 @@ from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.loop.write_space import Space
 from coordinator.runtime.members.deadlines import Deadlines
+from coordinator.runtime.members.group_notices import GroupNotices
 from coordinator.runtime.members.member_watches import Watches
 from coordinator.runtime.members.pending_changes import PendingChanges
 from coordinator.runtime.members.timers import Timers
@@ -214,6 +215,7 @@ class Parts:
             self.durability.groups,
             is_busy=lambda: self.turns.is_busy,
         )
+        self.notices = GroupNotices()
 
     def _make_apply(self) -> None:
         around = self._around
@@ -254,6 +256,7 @@ class Parts:
             self.turns,
             stopped=self.stopped,
             catalogue=self.catalogue,
+            on_live_change=self.notices.note,
             on_offsets_lost=lambda group_id: self.deletion.forget_if_offsetless(group_id),
             on_failure=around.on_failure,
         )
@@ -273,17 +276,10 @@ class Parts:
             apply=self.apply.transaction,
             times_out_ms=lambda found: self.background.transactions.deadline_ms(found),
         )
-        self.deletion = OffsetDeletion(
-            self.context,
-            apply=lambda shard, command, outcome, reply: self.apply.outcome(
-                shard, command, outcome, reply
-            ),
-        )
+        self.deletion = OffsetDeletion(self.context, apply=self.apply.outcome)
         self.resets = OffsetResets(
             self.context,
-            apply=lambda shard, command, outcome, reply: self.apply.outcome(
-                shard, command, outcome, reply
-            ),
+            apply=self.apply.outcome,
             on_offsets_lost=self.deletion.forget_if_offsetless,
         )
         self.topics = TopicCommands(
@@ -367,6 +363,7 @@ class Parts:
         if changed:
             self.watches.look_at(changed)
             self.targets.look_at(changed)
+            self.notices.look_at(changed)
 
     # ------------------------------------------------------------------------------------- groups
 

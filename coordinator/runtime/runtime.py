@@ -34,6 +34,7 @@ from coordinator.runtime.loading.shard_loader import load_places, read_last_time
 from coordinator.runtime.loading.token_start import TokenStart
 from coordinator.runtime.loop.stats import Stats
 from coordinator.runtime.loop.write_space import Space
+from coordinator.runtime.members.group_notices import GroupChanges
 from coordinator.runtime.members.heartbeat_ticket import Ticket, make_ticket
 from coordinator.runtime.members.member_watches import RegisteredWatch, ignore_drop
 from coordinator.runtime.parts import Parts, Surroundings
@@ -338,6 +339,9 @@ class Runtime:
         on_dropped: Callable[[], None] = ignore_drop,
     ) -> RegisteredWatch:
         return self.parts.watches.add(group_id, member_id, on_change, speaker, on_dropped)
+
+    def changes_of(self, group_id: GroupId) -> GroupChanges:
+        return GroupChanges(self.parts.notices, group_id)
 
     # ---------------------------------------------------------- for metrics, and for the simulator
 

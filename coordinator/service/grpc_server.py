@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import grpc.aio
 from google.protobuf.descriptor import ServiceDescriptor
@@ -22,6 +23,7 @@ from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
+from coordinator.service.admin.group_descriptions import describe_group
 from coordinator.service.admin.history_service import HistoryService
 from coordinator.service.admin.log_service import LogService
 from coordinator.service.admin.quota_service import QuotaService
@@ -47,7 +49,9 @@ from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.pinger import Pinger
 from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
+from coordinator.service.watch.watched_groups import WatchedGroups
 from coordinator.service.wire.limits import compute_limits
+from model.caller import INTERNAL
 from model.configs.coordinator_settings import CoordinatorSettings
 from muster.v1 import (
     access_pb2,
@@ -171,6 +175,10 @@ class GrpcServer:
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
         throttle = Throttle(coordinator, quotas, sessions_per_ip)
+        describe = partial(describe_group, coordinator, INTERNAL)
+        self._watched = WatchedGroups(
+            coordinator, describe, settings.grpc_watches_max, ping_interval_ms
+        )
         services = Services(
             coordinator,
             Access(authorizer),
@@ -182,6 +190,7 @@ class GrpcServer:
             Turns(),
             Backlog(answers_max, asyncio.get_running_loop().call_soon),
             throttle,
+            self._watched,
             history,
             rights=make_member_rights(coordinator, authorizer),
             end_offsets=end_offsets,
@@ -262,6 +271,7 @@ class GrpcServer:
         try:
             async with asyncio.timeout(grace_s):
                 self._sessions.stop()
+                self._watched.stop()
                 self._waits.stop()
                 self._log_service.stop()
                 await self.wait_for_calls()

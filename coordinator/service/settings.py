@@ -31,6 +31,8 @@ class GrpcSettings:
     ``grpc_client_ping_min_interval_ms``: clients that send HTTP/2 pings more often are
     disconnected.
 
+    ``grpc_watches_max``: open streams that watch groups, of all clients.
+
     ``grpc_page_size`` and ``grpc_page_size_max``: default and maximum page size of lists.
     ``grpc_request_ids_max``: how many responses are remembered for repeated request ids.
 
@@ -56,6 +58,7 @@ class GrpcSettings:
     grpc_keepalive_interval_ms: int = 20_000
     grpc_keepalive_timeout_ms: int = 10_000
     grpc_client_ping_min_interval_ms: int = 5_000
+    grpc_watches_max: int = 1_000
     grpc_page_size: int = 100
     grpc_page_size_max: int = 1_000
     grpc_request_ids_max: int = 1_000

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -28,6 +29,7 @@ from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
+from coordinator.service.admin.group_descriptions import describe_group
 from coordinator.service.admin.history_service import HistoryService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.reset_service import ResetService
@@ -47,9 +49,10 @@ from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.pinger import Pinger
 from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
+from coordinator.service.watch.watched_groups import WatchedGroups
 from coordinator.service.wire.limits import compute_limits
 from model.as_of import LogPosition
-from model.caller import ANONYMOUS
+from model.caller import ANONYMOUS, INTERNAL
 from model.causes import Cause, CauseKind
 from model.commands.access import ACLS_PER_COMMAND_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -233,6 +236,9 @@ def make_services(server: CostServer) -> dict[str, Any]:
         Turns(),
         Backlog(1 << 30, server.loop.call_soon),
         Throttle(server.runtime),
+        WatchedGroups(
+            server.runtime, partial(describe_group, server.runtime, INTERNAL), 1_000_000, 5_000
+        ),
         # Only ``read_ownerships`` is asked: the past of groups is read by another process.
         history=cast(HistoryReads, PAST),
     )
@@ -396,10 +402,10 @@ LIMITS: Final = {
 OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
     "CheckAccess", "CreateUser", "AlterUser", "DeleteUser", "GetUpstream",
-    "Check", "GetReset", "FreezeGroup", "ResumeGroup",
+    "Check", "GetReset", "FreezeGroup", "ResumeGroup", "WatchGroup",
 }  # fmt: skip
-"""Neither their requests nor their answers have very many; actions of a session have turns of their
-own (test_sessions.py)."""
+"""Neither their requests nor their answers have very many; actions of a session and the looks of a
+watch have turns of their own (test_sessions.py, test_watches.py)."""
 
 
 @pytest.mark.parametrize("name", ANSWERS)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, assert_never, get_args
 from coordinator.runtime.api import (
     CommitTicket,
     Coordinator,
+    GroupChanges,
     MemberTicket,
     Reply,
     Watch,
@@ -283,6 +284,9 @@ class FrontedCoordinator:
         on_dropped: Callable[[], None] = ignore_drop,
     ) -> Watch:
         return self._runtime.watch(group_id, member_id, on_change, speaker, on_dropped)
+
+    def changes_of(self, group_id: GroupId) -> GroupChanges:
+        return self._runtime.changes_of(group_id)
 
     def on_topics_changed(self, callback: Callable[[Sequence[Topic]], None]) -> None:
         self._runtime.on_topics_changed(callback)

@@ -273,6 +273,10 @@ GRPC_SETTINGS = (
         "grpc.client.ping.min.interval.ms",
         "Clients that send HTTP/2 pings more often than this are disconnected.",
     ),
+    _grpc(
+        "grpc.watches.max",
+        "The maximum number of open streams that watch groups (`WatchGroup`), of all clients.",
+    ),
     _grpc("grpc.page.size", "The page size of a list if the client asks for none."),
     _grpc("grpc.page.size.max", "The maximum page size of a list."),
     _grpc(

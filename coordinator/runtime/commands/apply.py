@@ -49,7 +49,7 @@ class Apply:
     """Applies outcomes.
 
     ``on_failure`` ends the process. ``on_offsets_lost`` gets the groups that lost offsets by an
-    abort.
+    abort, ``on_live_change`` the classic groups that changed in what is not durable.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Apply:
         *,
         stopped: StoppedShards,
         catalogue: TopicCatalogueRuntime,
+        on_live_change: Callable[[GroupId], None],
         on_offsets_lost: Callable[[GroupId], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
@@ -75,6 +76,7 @@ class Apply:
         self._turns = turns
         self._stopped = stopped
         self._catalogue = catalogue
+        self._on_live_change = on_live_change
         self._on_offsets_lost = on_offsets_lost
         self._on_failure = on_failure
 
@@ -177,6 +179,7 @@ class Apply:
             waited = self._replayer.replay(shard, group_id, outcome)
         if outcome.classic is not None:
             shard.soft.live_classic_groups[group_id] = outcome.classic
+            self._on_live_change(group_id)
         elif isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
             self._effects.deadlines.heard(group_id, command.member_id)
             self._effects.regexes.heard(shard, command)

@@ -42,6 +42,8 @@ class Replayer:
         end_command(shard)
         if outcome.last_offsets:
             replay_no_offsets(shard, group_id)
+            # It may have been nothing but its offsets.
+            self._durability.note_group(group_id, self._writer.generation)
         return waited
 
     def _replay(self, shard: Shard, group_id: GroupId, outcome: Outcome) -> None:

@@ -10,7 +10,9 @@ import grpc.aio
 
 from coordinator.service.admin import description_messages
 from coordinator.service.admin.group_administration import GroupAdministration
+from coordinator.service.admin.group_descriptions import describe_group, encode_description
 from coordinator.service.admin.group_lists import compute_group_page, decode_group_filter
+from coordinator.service.admin.group_watching import GroupWatching
 from coordinator.service.admin.member_removal import MemberRemoval
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
@@ -30,8 +32,6 @@ from model.commands.command import TopicCommand
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups
 from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic, SetTopicRacks
 from model.errors import (
-    DescriptionFailed,
-    ErrorCode,
     GroupError,
     InconsistentTopicId,
     TopicAuthorizationFailed,
@@ -40,12 +40,8 @@ from model.errors import (
 )
 from model.ids import ZERO_TOPIC_ID, GroupId, TopicId, TopicName
 from model.responses.groups import (
-    ConsumerGroupDescribeResponse,
-    DescribedConsumerGroup,
-    DescribeGroupsResponse,
     ListGroupsResponse,
 )
-from model.responses.response import Response
 from model.responses.topics import TopicResponse
 from model.topics import Topic
 from muster.v1 import admin_pb2, admin_pb2_grpc
@@ -55,8 +51,10 @@ _Response = TypeVar("_Response")
 _Context: TypeAlias = grpc.aio.ServicerContext[_Request, _Response]
 
 
-class AdminService(GroupAdministration, MemberRemoval, admin_pb2_grpc.AdminServiceServicer):
-    """Lists and describes groups, and manages topics.
+class AdminService(
+    GroupAdministration, MemberRemoval, GroupWatching, admin_pb2_grpc.AdminServiceServicer
+):
+    """Lists, describes and watches groups, and manages topics.
 
     See ``coordinator.service.wire.error_statuses`` for the statuses of errors.
     """
@@ -101,81 +99,23 @@ class AdminService(GroupAdministration, MemberRemoval, admin_pb2_grpc.AdminServi
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
             if not request.HasField("as_of"):
-                return admin_pb2.DescribeGroupResponse(group=await self._describe(caller, group_id))
+                found = await describe_group(self._coordinator, caller, group_id)
+                self._access.check_topics(caller, Operation.DESCRIBE, found.topics)
+                return admin_pb2.DescribeGroupResponse(group=found.group)
             as_of = decode_as_of(request.as_of)
             commands = (
                 ConsumerGroupDescribe(caller, (group_id,)),
                 DescribeGroups(caller, (group_id,)),
             )
             past = await read_past(self._services, group_id, as_of, commands)
-            consumer, classic = past.responses
-            group = await self._encode_consumer_group(caller, consumer)
-            if group is None:
-                group = await self._encode_classic_group(caller, consumer, classic)
+            found = await encode_description(self._coordinator, *past.responses)
+            self._access.check_topics(caller, Operation.DESCRIBE, found.topics)
             return admin_pb2.DescribeGroupResponse(
-                group=group, position=encode_position(past.position)
+                group=found.group, position=encode_position(past.position)
             )
-
-    async def _describe(self, caller: Caller, group_id: GroupId) -> admin_pb2.Group:
-        consumer = await self._coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
-        group = await self._encode_consumer_group(caller, consumer)
-        if group is None:
-            # It may be a classic group, or a group that only has committed offsets.
-            classic = await self._coordinator.call(DescribeGroups(caller, (group_id,)))
-            group = await self._encode_classic_group(caller, consumer, classic)
-        return group
 
     def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
         return self._access.sees_group(caller, Operation.DESCRIBE, group_id)
-
-    async def _encode_consumer_group(
-        self, caller: Caller, response: Response | GroupError
-    ) -> admin_pb2.Group | None:
-        """Encode a consumer group; ``None`` if it is not found."""
-        assert isinstance(response, ConsumerGroupDescribeResponse)
-        (group,) = response.groups
-        if group.error is ErrorCode.NONE:
-            self._check_topics_of(caller, group)
-            return await run_steps(description_messages.encode_consumer_group(group))
-        if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
-            return None
-        raise DescriptionFailed(group.error_message or "", group.error)
-
-    async def _encode_classic_group(
-        self, caller: Caller, consumer: Response | GroupError, response: Response | GroupError
-    ) -> admin_pb2.Group:
-        """Encode a classic group; if it is not one, raises the error from ``consumer``."""
-        assert isinstance(response, DescribeGroupsResponse)
-        (classic,) = response.groups
-        if classic.error is ErrorCode.NONE and classic.state != "Dead":
-            steps = description_messages.encode_classic_group(classic, self._coordinator.image)
-            group = await run_steps(steps)
-            self._check_topics_of_members(caller, group)
-            return group
-        assert isinstance(consumer, ConsumerGroupDescribeResponse)
-        (failed,) = consumer.groups
-        message = failed.error_message or ""
-        if message.endswith("is not a consumer group."):
-            message = f"{message[:-1]} or a classic group: it can be listed, but not described."
-        raise DescriptionFailed(message, failed.error)
-
-    def _check_topics_of_members(self, caller: Caller, group: admin_pb2.Group) -> None:
-        """Authorize the topics of a classic group: its embedded protocol is decoded to names."""
-        names = {name for member in group.members for name in member.subscribed_topic_names}
-        names.update(given.topic_name for member in group.members for given in member.assignment)
-        self._access.check_topics(caller, Operation.DESCRIBE, map(TopicName, names))
-
-    def _check_topics_of(self, caller: Caller, group: DescribedConsumerGroup) -> None:
-        names = {
-            topic.topic_name
-            for member in group.members
-            for topics in (member.assignment, member.pending_revocation, member.target_assignment)
-            for topic in topics
-        }
-        names.update(name for member in group.members for name in member.subscribed_topic_names)
-        # A deleted topic may have no name.
-        names.discard(TopicName(""))
-        self._access.check_topics(caller, Operation.DESCRIBE, names)
 
     # -------------------------------------------------------------------------------- topics
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -162,11 +163,18 @@ def _make_method(
     return grpc.unary_unary_rpc_method_handler(handle, None, encode)
 
 
+def _encode_once(encode: Callable[[Any], bytes], message: Any) -> bytes:
+    """Several streams may be sent the same message, encoded once for all."""
+    return message if isinstance(message, bytes) else encode(message)
+
+
 def _make_codec(
     method: MethodDescriptor,
 ) -> tuple[Callable[[bytes], object], Callable[[Any], bytes]]:
     decode = GetMessageClass(method.input_type).FromString
-    encode = GetMessageClass(method.output_type).SerializeToString
+    encode: Callable[[Any], bytes] = GetMessageClass(method.output_type).SerializeToString
+    if method.server_streaming and not method.client_streaming:
+        encode = partial(_encode_once, encode)
 
     def deserialize(data: bytes) -> object:
         try:

@@ -16,6 +16,7 @@ from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.pinger import Pinger
 from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
+from coordinator.service.watch.watched_groups import WatchedGroups
 from coordinator.service.wire.limits import Limits
 
 
@@ -37,6 +38,7 @@ class Services:
     turns: Turns
     backlog: Backlog
     throttle: Throttle
+    watched: WatchedGroups
     history: HistoryReads | None = None
     rights: MemberRights | None = None
     end_offsets: EndOffsets | None = None

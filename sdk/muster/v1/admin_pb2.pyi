@@ -231,6 +231,20 @@ class DescribeGroupResponse(_message.Message):
     position: _types_pb2.LogPosition
     def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., position: _Optional[_Union[_types_pb2.LogPosition, _Mapping]] = ...) -> None: ...
 
+class WatchGroupRequest(_message.Message):
+    __slots__ = ("group_id",)
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    def __init__(self, group_id: _Optional[str] = ...) -> None: ...
+
+class WatchGroupResponse(_message.Message):
+    __slots__ = ("group", "heartbeat_interval_ms")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    group: Group
+    heartbeat_interval_ms: int
+    def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., heartbeat_interval_ms: _Optional[int] = ...) -> None: ...
+
 class Topic(_message.Message):
     __slots__ = ("topic_name", "topic_id", "num_partitions", "replica_racks")
     TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]

@@ -68,6 +68,11 @@ class AdminServiceStub:
                 request_serializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsResponse.FromString,
                 _registered_method=True)
+        self.WatchGroup = channel.unary_stream(
+                '/muster.v1.AdminService/WatchGroup',
+                request_serializer=muster_dot_v1_dot_admin__pb2.WatchGroupRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_admin__pb2.WatchGroupResponse.FromString,
+                _registered_method=True)
         self.AlterGroupConfigs = channel.unary_unary(
                 '/muster.v1.AdminService/AlterGroupConfigs',
                 request_serializer=muster_dot_v1_dot_admin__pb2.AlterGroupConfigsRequest.SerializeToString,
@@ -165,6 +170,14 @@ class AdminServiceServicer:
 
     def DescribeGroupConfigs(self, request, context):
         """Describes the configs of a group: its own, and the server's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchGroup(self, request, context):
+        """The group now, and again whenever something of it has changed, until it is gone. See
+        WatchGroupResponse.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -274,6 +287,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.DescribeGroupConfigs,
                     request_deserializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsRequest.FromString,
                     response_serializer=muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsResponse.SerializeToString,
+            ),
+            'WatchGroup': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchGroup,
+                    request_deserializer=muster_dot_v1_dot_admin__pb2.WatchGroupRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_admin__pb2.WatchGroupResponse.SerializeToString,
             ),
             'AlterGroupConfigs': grpc.unary_unary_rpc_method_handler(
                     servicer.AlterGroupConfigs,
@@ -492,6 +510,33 @@ class AdminService:
             '/muster.v1.AdminService/DescribeGroupConfigs',
             muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsRequest.SerializeToString,
             muster_dot_v1_dot_admin__pb2.DescribeGroupConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/muster.v1.AdminService/WatchGroup',
+            muster_dot_v1_dot_admin__pb2.WatchGroupRequest.SerializeToString,
+            muster_dot_v1_dot_admin__pb2.WatchGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,6 +13,7 @@ class AdminServiceStub:
     RemoveMembers: grpc.UnaryUnaryMultiCallable[admin_pb2.RemoveMembersRequest, admin_pb2.RemoveMembersResponse]
     DeleteOffsets: grpc.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
     DescribeGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
+    WatchGroup: grpc.UnaryStreamMultiCallable[admin_pb2.WatchGroupRequest, admin_pb2.WatchGroupResponse]
     AlterGroupConfigs: grpc.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
     PlanMigration: grpc.UnaryUnaryMultiCallable[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse]
     ConvertToClassicGroup: grpc.UnaryUnaryMultiCallable[admin_pb2.ConvertToClassicGroupRequest, admin_pb2.ConvertToClassicGroupResponse]
@@ -35,6 +36,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     RemoveMembers: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.RemoveMembersRequest, admin_pb2.RemoveMembersResponse]
     DeleteOffsets: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]
     DescribeGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]
+    WatchGroup: grpc.aio.UnaryStreamMultiCallable[admin_pb2.WatchGroupRequest, admin_pb2.WatchGroupResponse]
     AlterGroupConfigs: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]
     PlanMigration: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse]
     ConvertToClassicGroup: grpc.aio.UnaryUnaryMultiCallable[admin_pb2.ConvertToClassicGroupRequest, admin_pb2.ConvertToClassicGroupResponse]
@@ -53,6 +55,7 @@ class AdminServiceServicer:
     async def RemoveMembers(self, request: admin_pb2.RemoveMembersRequest, context: grpc.aio.ServicerContext[admin_pb2.RemoveMembersRequest, admin_pb2.RemoveMembersResponse]) -> admin_pb2.RemoveMembersResponse: ...
     async def DeleteOffsets(self, request: admin_pb2.DeleteOffsetsRequest, context: grpc.aio.ServicerContext[admin_pb2.DeleteOffsetsRequest, admin_pb2.DeleteOffsetsResponse]) -> admin_pb2.DeleteOffsetsResponse: ...
     async def DescribeGroupConfigs(self, request: admin_pb2.DescribeGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.DescribeGroupConfigsRequest, admin_pb2.DescribeGroupConfigsResponse]) -> admin_pb2.DescribeGroupConfigsResponse: ...
+    async def WatchGroup(self, request: admin_pb2.WatchGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.WatchGroupRequest, admin_pb2.WatchGroupResponse]) -> None: ...
     async def AlterGroupConfigs(self, request: admin_pb2.AlterGroupConfigsRequest, context: grpc.aio.ServicerContext[admin_pb2.AlterGroupConfigsRequest, admin_pb2.AlterGroupConfigsResponse]) -> admin_pb2.AlterGroupConfigsResponse: ...
     async def PlanMigration(self, request: admin_pb2.PlanMigrationRequest, context: grpc.aio.ServicerContext[admin_pb2.PlanMigrationRequest, admin_pb2.PlanMigrationResponse]) -> admin_pb2.PlanMigrationResponse: ...
     async def ConvertToClassicGroup(self, request: admin_pb2.ConvertToClassicGroupRequest, context: grpc.aio.ServicerContext[admin_pb2.ConvertToClassicGroupRequest, admin_pb2.ConvertToClassicGroupResponse]) -> admin_pb2.ConvertToClassicGroupResponse: ...

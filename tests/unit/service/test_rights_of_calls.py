@@ -121,6 +121,7 @@ RIGHTS: Final[dict[str, Right]] = {
         Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, _GROUP
     ),
     "AdminService.AlterGroupConfigs": Right(Operation.ALTER_CONFIGS, ResourceType.GROUP, _GROUP),
+    "AdminService.WatchGroup": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "AdminService.PlanMigration": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "AdminService.ConvertToClassicGroup": Right(
         Operation.ALTER_CONFIGS, ResourceType.GROUP, _GROUP

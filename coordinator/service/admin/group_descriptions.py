@@ -1,0 +1,90 @@
+"""The description of a group as a message, with the topics that it names."""
+
+from __future__ import annotations
+
+from coordinator.runtime.api import Coordinator
+from coordinator.service.admin import description_messages
+from coordinator.service.watch.watched_group import DescribedGroup
+from coordinator.service.wire.answer_slices import run_steps
+from model.caller import Caller
+from model.commands.groups import ConsumerGroupDescribe, DescribeGroups
+from model.errors import DescriptionFailed, ErrorCode, GroupError
+from model.ids import GroupId, TopicName
+from model.responses.groups import (
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+    DescribeGroupsResponse,
+)
+from model.responses.response import Response
+from muster.v1 import admin_pb2
+
+
+async def describe_group(
+    coordinator: Coordinator, caller: Caller, group_id: GroupId
+) -> DescribedGroup:
+    """Describe a group as it is now. Raises ``DescriptionFailed``; the rights are not checked."""
+    consumer = await coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
+    found = await _encode_consumer_group(consumer)
+    if found is not None:
+        return found
+    # It may be a classic group, or a group that only has committed offsets.
+    classic = await coordinator.call(DescribeGroups(caller, (group_id,)))
+    return await _encode_classic_group(coordinator, consumer, classic)
+
+
+async def encode_description(
+    coordinator: Coordinator, consumer: Response | GroupError, classic: Response | GroupError
+) -> DescribedGroup:
+    """The group of both answers, of which one has it. Raises ``DescriptionFailed``."""
+    found = await _encode_consumer_group(consumer)
+    return found or await _encode_classic_group(coordinator, consumer, classic)
+
+
+async def _encode_consumer_group(response: Response | GroupError) -> DescribedGroup | None:
+    """Encode a consumer group; ``None`` if it is not found."""
+    assert isinstance(response, ConsumerGroupDescribeResponse)
+    (group,) = response.groups
+    if group.error is ErrorCode.NONE:
+        encoded = await run_steps(description_messages.encode_consumer_group(group))
+        return DescribedGroup(encoded, _find_topics(group))
+    if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
+        return None
+    raise DescriptionFailed(group.error_message or "", group.error)
+
+
+async def _encode_classic_group(
+    coordinator: Coordinator, consumer: Response | GroupError, response: Response | GroupError
+) -> DescribedGroup:
+    """Encode a classic group; if it is not one, raises the error from ``consumer``."""
+    assert isinstance(response, DescribeGroupsResponse)
+    (classic,) = response.groups
+    if classic.error is ErrorCode.NONE and classic.state != "Dead":
+        steps = description_messages.encode_classic_group(classic, coordinator.image)
+        group = await run_steps(steps)
+        return DescribedGroup(group, _find_topics_of_members(group))
+    assert isinstance(consumer, ConsumerGroupDescribeResponse)
+    (failed,) = consumer.groups
+    message = failed.error_message or ""
+    if message.endswith("is not a consumer group."):
+        message = f"{message[:-1]} or a classic group: it can be listed, but not described."
+    raise DescriptionFailed(message, failed.error)
+
+
+def _find_topics_of_members(group: admin_pb2.Group) -> frozenset[TopicName]:
+    """The topics of a classic group: its embedded protocol is decoded to names."""
+    names = {name for member in group.members for name in member.subscribed_topic_names}
+    names.update(given.topic_name for member in group.members for given in member.assignment)
+    return frozenset(map(TopicName, names))
+
+
+def _find_topics(group: DescribedConsumerGroup) -> frozenset[TopicName]:
+    names = {
+        topic.topic_name
+        for member in group.members
+        for topics in (member.assignment, member.pending_revocation, member.target_assignment)
+        for topic in topics
+    }
+    names.update(name for member in group.members for name in member.subscribed_topic_names)
+    # A deleted topic may have no name.
+    names.discard(TopicName(""))
+    return frozenset(names)

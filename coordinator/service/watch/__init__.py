@@ -1,0 +1,1 @@
+"""Groups as they are now, described, and described again whenever they change."""
