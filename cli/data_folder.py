@@ -58,11 +58,11 @@ class DataFolder:
             except StoreUnfinished as error:
                 if not is_filled:
                     raise CommandError(str(error), ExitCode.PRECONDITION) from error
-            names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
-            if names and not names & _OURS:
+            foreign = self.find_foreign()
+            if foreign is not None:
                 raise CommandError(
                     f"{self.path} is not empty and is not a Muster data folder (it has "
-                    f"{min(names)}): use another folder for --data-dir",
+                    f"{foreign}): use another folder for --data-dir",
                     ExitCode.PRECONDITION,
                 )
             if not os.access(self.path, os.W_OK | os.X_OK):
@@ -75,6 +75,14 @@ class DataFolder:
             ) from error
         except StoreError as error:
             raise CommandError(f"{self.path} cannot be used for --data-dir: {error}") from error
+
+    def find_foreign(self) -> str | None:
+        """What is in a folder that is no data folder; ``None`` for one that is, or is empty.
+
+        Raises ``OSError``.
+        """
+        names = {entry.name for entry in self.path.iterdir()} - _HARMLESS
+        return min(names) if names and not names & _OURS else None
 
     def write_evidence(self, name: str, text: str) -> Path:
         """Keep a file of evidence; it never takes the place of another."""

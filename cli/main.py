@@ -80,9 +80,12 @@ def _do_nothing() -> None:
 
 
 def _add_own_commands(made: typer.Typer) -> None:
+    from cli.doctor.doctor_command import DOCTOR_EPILOG, doctor, ready
     from cli.serve.serve_command import SERVE_EPILOG, serve
 
     made.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
+    made.command(context_settings=SETTINGS_CONTEXT, epilog=DOCTOR_EPILOG)(doctor)
+    made.command(context_settings=SETTINGS_CONTEXT)(ready)
     made.command()(version)
 
 

@@ -1,12 +1,13 @@
-"""The two distributions: each is built, installed into an empty environment, and looked at.
+"""The two distributions: each is built as from a clone, installed where nothing else is, and run.
 
 Wheels are built from the sdists, so that both are complete. What they need comes from the package
-index, in the versions of constraints.txt.
+index, in the versions of constraints.txt, as wheels alone: nobody needs a compiler.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import venv
@@ -18,6 +19,7 @@ import pytest
 
 from muster import __version__
 from tests.groups import CHECKOUT
+from tests.support.waiting import wait_until
 
 SERVER_PACKAGES = {
     "cli",
@@ -79,11 +81,24 @@ def run(*command: str, cwd: Path) -> str:
     return done.stdout
 
 
+def copy_clean(folder: Path) -> Path:
+    """What a clone would have: the files of the work tree that git does not ignore."""
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+                 cwd=CHECKOUT)  # fmt: skip
+    for name in listed.rstrip("\0").split("\0"):
+        if (CHECKOUT / name).is_file():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(CHECKOUT / name, target)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with both wheels, each built from its sdist."""
+    clone = copy_clean(tmp_path_factory.mktemp("clone"))
     folder = tmp_path_factory.mktemp("wheels")
-    for source in (CHECKOUT / "sdk", CHECKOUT):
+    for source in (clone / "sdk", clone):
         run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder),
             cwd=source)  # fmt: skip
     sdists = sorted(str(path) for path in folder.glob("*.tar.gz"))
@@ -92,12 +107,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def install(wheels: Path, name: str, folder: Path) -> Environment:
-    """An environment with nothing but this distribution, and what it needs."""
+def install(wheels: Path, name: str, folder: Path, extras: str = "") -> Environment:
+    """An environment with nothing but this distribution, and the wheels that it needs."""
     venv.create(folder)
     pip = (sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"))
-    options = ("-q", "--no-compile", "--disable-pip-version-check", "--find-links", str(wheels))
-    wanted = f"{name}=={__version__}"
+    options = ("-q", "--no-compile", "--disable-pip-version-check", "--find-links", str(wheels),
+               "--only-binary", ":all:")  # fmt: skip
+    wanted = f"{name}{extras}=={__version__}"
     run(*pip, "install", *options, "-c", str(CHECKOUT / "constraints.txt"), wanted, cwd=folder)
     listed = run(str(folder / "bin" / "python"), "-c", LIST, cwd=folder)
     return Environment(folder, json.loads(listed))
@@ -117,11 +133,38 @@ def test_the_sdk_is_muster_alone(wheels: Path, tmp_path: Path) -> None:
 
 
 def test_the_server_is_its_folders_and_the_sdk(wheels: Path, tmp_path: Path) -> None:
-    server = install(wheels, "muster-server", tmp_path / "server")
+    server = install(wheels, "muster-server", tmp_path / "server", "[speed]")
     assert server.packages_of("muster-server") == SERVER_PACKAGES
     assert server.packages_of("muster") == {"muster"}
     assert {"pipeline/report/page.css", "../../../bin/muster"} <= set(server.files["muster-server"])
     assert f"muster     {__version__}" in server.run("muster", "version")
     assert "uniform" in server.run("muster", "config", "show")
+    assert "uvloop" in server.files
+    assert not {"pyspark", "pyarrow", "pandas", "pytest", "hatchling"} & set(server.files)
+    check_that_it_serves(server, tmp_path / "data")
     # Who leads a classic group needs numpy, which comes as muster[classic].
     server.run("python", "-c", "import muster; muster.ClassicMember")
+
+
+def check_that_it_serves(server: Environment, data: Path) -> None:
+    """The command of the environment serves, examines itself beside that, and stops for SIGTERM."""
+    muster = str(server.folder / "bin" / "muster")
+    doors = [f"--listen.{name}=127.0.0.1:0" for name in ("kafka", "grpc", "http")]
+    folder = f"--data-dir={data}"
+    with subprocess.Popen([muster, "serve", folder, *doors], cwd=server.folder, env={}) as process:
+        try:
+            wait_until(lambda: is_ready(muster, data), within_s=60)
+            told = server.run("muster", "doctor", folder, *doors, "-o", "json")
+            findings = json.loads(told)["findings"]
+            assert {"muster-server", "muster"} <= set(server.files)
+            versions = [each["result"] for each in findings if each["check"] == "versions"]
+            assert versions == ["ok", "ok"]
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def is_ready(muster: str, data: Path) -> bool:
+    command = [muster, "ready", "--data-dir", str(data)]
+    return subprocess.run(command, env={}, capture_output=True, check=False).returncode == 0

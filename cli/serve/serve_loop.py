@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -15,6 +15,7 @@ from cli.errors import CommandError, ExitCode
 from cli.serve.event_loop import find_loop_factory
 from cli.serve.logs import configure_logging
 from cli.serve.service import Service
+from cli.serve.service_manager import ServiceManager, find_service_manager
 from cli.settings import Resolved, SettingsError
 from cli.topic_spec import TopicSpec
 
@@ -60,18 +61,46 @@ def check_assertions() -> None:
 
 async def _serve(service: Service) -> None:
     stopping = asyncio.Event()
-    _handle_signals(stopping, service.reload)
+    manager = find_service_manager()
+    _handle_signals(stopping, _make_reload(service.reload, manager))
     try:
         await service.start()
+        manager.tell_loading()
         for name, address in service.addresses.items():
             print(f"{name:<5} {address}", flush=True)
-        await _load_and_serve(service, stopping)
+        await _load_and_serve(service, stopping, manager)
     finally:
+        manager.tell_stopping()
         await service.stop()
     log.info("stopped")
 
 
-async def _load_and_serve(service: Service, stopping: asyncio.Event) -> None:
+def _make_reload(
+    reload: Callable[[], Awaitable[None]], manager: ServiceManager
+) -> Callable[[], None]:
+    """What SIGHUP does. The manager hears when it is done; a later reload waits for the first."""
+    turn = asyncio.Lock()
+    reloading: set[asyncio.Task[None]] = set()
+
+    async def reload_in_turn() -> None:
+        async with turn:
+            manager.tell_reloading()
+            await reload()
+            manager.tell_reloaded()
+
+    def begin() -> None:
+        # As many signals as come while one waits are one.
+        if len(reloading) <= 1:
+            task = asyncio.create_task(reload_in_turn(), name="muster-reload")
+            reloading.add(task)
+            task.add_done_callback(reloading.discard)
+
+    return begin
+
+
+async def _load_and_serve(
+    service: Service, stopping: asyncio.Event, manager: ServiceManager
+) -> None:
     """Wait for a signal, or for loading to fail. Raises the error of loading."""
     loading = asyncio.create_task(service.finish_start())
     waiting = asyncio.create_task(stopping.wait())
@@ -79,6 +108,7 @@ async def _load_and_serve(service: Service, stopping: asyncio.Event) -> None:
         await asyncio.wait((loading, waiting), return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
             loading.result()
+            manager.tell_ready()
             await waiting
     finally:
         loading.cancel()

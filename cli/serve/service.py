@@ -297,11 +297,11 @@ class Service:
         for name, address in self.addresses.items():
             log.info("listening", listener=name, address=str(address))
 
-    def reload(self) -> None:
+    async def reload(self) -> None:
         """Read keys and certificates again; begin a log anew that was moved away."""
-        self._doors.certificates.reload()
         if self._audit_log is not None:
             self._audit_log.reopen()
+        await self._doors.certificates.reload()
 
     def _make_backups(self) -> StoreBackups | None:
         if not isinstance(self._store, RocksLogStore):

@@ -41,6 +41,8 @@ class Certificates:
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
         self._asked = asyncio.Event()
+        self._readings: list[asyncio.Future[None]] = []
+        """Done when the files have been read that somebody asked for."""
         self._task: asyncio.Task[None] | None = None
 
     def add(self, listener: str, settings: TlsSettings) -> TlsContexts:
@@ -62,9 +64,14 @@ class Certificates:
         if self._kept:
             self._task = asyncio.create_task(self._watch(), name="muster-certificates")
 
-    def reload(self) -> None:
+    async def reload(self) -> None:
         """Read all files again, also those that look the same."""
+        if self._task is None:
+            return
+        reading = asyncio.get_running_loop().create_future()
+        self._readings.append(reading)
         self._asked.set()
+        await reading
 
     async def stop(self) -> None:
         """Look no more."""
@@ -72,6 +79,9 @@ class Certificates:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+            self._task = None
+        for reading in self._readings:
+            reading.cancel()
 
     async def _watch(self) -> None:
         while True:
@@ -80,8 +90,13 @@ class Certificates:
                     await self._asked.wait()
             is_asked = self._asked.is_set()
             self._asked.clear()
+            count = len(self._readings)
             for listener, kept in list(self._kept.items()):
                 await self._look(listener, kept, is_asked=is_asked)
+            finished, self._readings = self._readings[:count], self._readings[count:]
+            for reading in finished:
+                if not reading.done():
+                    reading.set_result(None)
 
     async def _look(self, listener: str, kept: _Kept, *, is_asked: bool) -> None:
         signature = await asyncio.to_thread(read_signature, kept.settings)

@@ -1,0 +1,1 @@
+"""`muster doctor`: what of this machine, these settings and this cluster would trouble a server."""

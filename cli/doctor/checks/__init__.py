@@ -1,0 +1,1 @@
+"""The checks of `muster doctor`, one subject each. None changes anything that stays."""
