@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from google.protobuf.message import Message
@@ -12,6 +12,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from console.rendering import Renderer
 from console.signin.browsers import Browser, Browsers
+from console.signin.doorkeeper import Doorkeeper
+from console.streams import EventStreams
 from coordinator.service.calls.local_calls import LocalCalls, Visitor
 
 SEE_OTHER: Final = 303
@@ -24,8 +26,10 @@ class Site:
     calls: LocalCalls
     renderer: Renderer
     browsers: Browsers
+    doorkeeper: Doorkeeper
     versions: Mapping[str, str]
     hosts: frozenset[str] = frozenset()
+    streams: EventStreams = field(default_factory=EventStreams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,17 @@ NAVIGATION: Final = (Entry("groups", "Groups", "/groups"),)
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request, of whom it is, and ``form``: what a form brought, in order."""
+    """One request, of whom it is, and ``form``: what a form brought, in order.
+
+    ``is_known``: the visitor was asked who he is, so that ``visitor`` is he.
+    """
 
     site: Site
     request: Request
     browser: Browser
     visitor: Visitor
     form: Sequence[tuple[str, str]] = ()
+    is_known: bool = False
 
     async def ask(self, service: str, method: str, request: Message) -> Any:
         """What ``LocalCalls.call`` returns for the visitor. Raises ``CallRefused``."""
@@ -88,15 +96,26 @@ class Visit:
         shown = {
             "head": head,
             "navigation": NAVIGATION,
-            "principal": self.visitor.identity.principal,
-            "is_signed_in": False,
+            "principal": self.visitor.identity.principal if self.is_known else "",
+            "is_signed_in": self.is_known and self.site.doorkeeper.credentials is not None,
             "csrf": self.site.browsers.compute_csrf_token(self.browser),
             "versions": self.site.versions,
             "theme": self._find_theme(),
-            "permalink": self._compute_permalink(),
+            "permalink": self.compute_permalink(),
             **values,
         }
         return HTMLResponse(await self.site.renderer.render(template, shown), status)
+
+    def follow(self, events: AsyncGenerator[bytes, None]) -> Response:
+        """Send events (``encode_event``) as they come, until the client goes or is signed out.
+
+        The generator is closed then. Raises ``Refused`` if too many pages follow the server.
+        """
+
+        def is_current() -> bool:
+            return self.site.doorkeeper.is_current(self.browser)
+
+        return self.site.streams.respond(self.visitor.peer, is_current, events)
 
     def redirect(self, url: str) -> Response:
         """Send the browser to another page, which it gets."""
@@ -106,7 +125,8 @@ class Visit:
         theme = self.request.cookies.get("muster-theme", "")
         return theme if theme in ("light", "dark") else ""
 
-    def _compute_permalink(self) -> str:
+    def compute_permalink(self) -> str:
+        """The address of the page here, with its query."""
         query = self.request.url.query
         return f"{self.request.url.path}?{query}" if query else self.request.url.path
 
@@ -117,9 +137,11 @@ Handle: TypeAlias = Callable[[Visit], Awaitable[Response]]
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page: in ``path``, ``{id:segment}`` is an id in one segment, which ``handle`` finds decoded
-    in ``visit.request.path_params``. With POST the form has been checked to be ours.
+    in ``visit.request.path_params``. With POST the form has been checked to be ours. An open page
+    is for whoever has not signed in, too.
     """
 
     path: str
     handle: Handle
     method: str = "GET"
+    is_open: bool = False

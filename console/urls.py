@@ -26,3 +26,8 @@ def make_url(*segments: str, **query: object) -> str:
     path = "/" + "/".join(encode_segment(segment) for segment in segments)
     asked = {key: value for key, value in query.items() if value not in (None, "")}
     return f"{path}?{urlencode(asked)}" if asked else path
+
+
+def is_own_path(text: str) -> bool:
+    """Whether a browser that is sent there stays here."""
+    return text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
@@ -15,67 +14,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gateway.connection.listener import ACCEPTED, share
+from cli.serve.http_protocol import HttpSettings, make_protocol
+from gateway.connection.listener import share
 from gateway.tls.tls_front import Handshakes, make_front
 from security.tls.server_contexts import TlsContexts
 
 MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
 """Takes the Accept header; returns content type and text."""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
-    """Limits on clients: connections, and milliseconds to send the head of a request.
-
-    ``backlog``: connections that may wait to be accepted, ``accepted`` of them in one iteration
-    of the event loop.
-    """
-
-    connections_max: int = 256
-    request_timeout_ms: int = 10_000
-    backlog: int = 128
-    accepted: int = ACCEPTED
-
-
-def make_protocol(settings: HttpSettings) -> type[H11Protocol]:
-    """uvicorn's protocol with limits on connections and on the time to send a request's head."""
-
-    class _Protocol(H11Protocol):
-        _head_timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            if len(self.connections) >= settings.connections_max:
-                transport.abort()
-                return
-            super().connection_made(transport)
-            self._await_head()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._end_wait()
-            if self.transport is not None:
-                super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            if self.transport is None:
-                return
-            super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._end_wait()
-            elif self._head_timer is None:
-                self._await_head()
-
-        def _await_head(self) -> None:
-            delay_s = settings.request_timeout_ms / 1_000
-            self._head_timer = self.loop.call_later(delay_s, self.transport.abort)
-
-        def _end_wait(self) -> None:
-            if self._head_timer is not None:
-                self._head_timer.cancel()
-                self._head_timer = None
-
-    return _Protocol
 
 
 class _Uvicorn(uvicorn.Server):
@@ -145,6 +91,8 @@ class HttpServer:
             access_log=False,
             server_header=False,
             date_header=False,
+            # Whoever connects from this machine could otherwise say that it is another one.
+            proxy_headers=False,
             backlog=self._settings.backlog,
         )
         self._server = _Uvicorn(config)
@@ -161,6 +109,11 @@ class HttpServer:
         if self._handshakes is not None:
             self._handshakes.abort()
         await self._task
+        # Streams of the console would go on.
+        tasks = tuple(self._server.server_state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _make_protocol(self) -> Any:
         plain = make_protocol(self._settings)

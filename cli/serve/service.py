@@ -31,7 +31,8 @@ from cli.serve.disk_reserve import DiskSpace
 from cli.serve.doors.console_door import make_console_door
 from cli.serve.doors.doors import Doors
 from cli.serve.doors.listening import bind, bind_all, check_addresses, compute_asked
-from cli.serve.http import HttpServer, HttpSettings
+from cli.serve.http import HttpServer
+from cli.serve.http_protocol import HttpSettings
 from cli.serve.loop_lag import LoopLag
 from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
 from cli.serve.planes.data_plane import DataPlane, Served
@@ -285,7 +286,7 @@ class Service:
             self._http_settings,
             self._doors.http_tls,
             make_console_door(
-                self._resolved, self._grpc.local_calls, runtime.cluster_id, compute_versions()
+                self._resolved, self._doors, audit, self._grpc.local_calls, runtime.cluster_id
             ),
         )
         await self._doors.start(lambda: runtime.fake_salt_secret)

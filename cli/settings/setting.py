@@ -60,6 +60,7 @@ class Scope(Enum):
     KAFKA = "The Kafka listener"
     TLS = "TLS"
     GRPC = "gRPC"
+    CONSOLE = "The console"
     SECURITY = "Access control"
     SASL = "SASL on the Kafka listener"
     UPSTREAM = "In front of a cluster"

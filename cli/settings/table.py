@@ -11,6 +11,7 @@ from cli.settings.kafka_names import is_kafka_name
 from cli.settings.listeners.listener_tls import PREFIX, compute_prefix_name
 from cli.settings.setting import LONG_MAX, Kind, Scope, Setting
 from cli.settings.setting_fields import of_field
+from cli.settings.tables.console_table import CONSOLE_SETTINGS
 from cli.settings.tables.groups_table import GROUP_SETTINGS
 from cli.settings.tables.listeners_table import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
 from cli.settings.tables.sasl_table import SASL_SETTINGS
@@ -53,9 +54,9 @@ _SERVER_SETTINGS = (
         Kind.LISTENER,
         Endpoint("HTTP", SecurityProtocol.PLAINTEXT, "127.0.0.1", 8080),
         Scope.SERVER,
-        "Where `/livez`, `/readyz`, `/metrics` and `/version` are served: `HOST:PORT` or "
-        "`SSL://HOST:PORT`, with `listener.name.http.` before settings of TLS for this listener "
-        "alone.",
+        "Where the console, `/livez`, `/readyz`, `/metrics` and `/version` are served: "
+        "`HOST:PORT` or `SSL://HOST:PORT`, with `listener.name.http.` before settings of TLS for "
+        "this listener alone.",
         choices=(SecurityProtocol.PLAINTEXT.value, SecurityProtocol.SSL.value),
     ),
     Setting(
@@ -258,6 +259,7 @@ _ALL = (
     *KAFKA_SETTINGS,
     *TLS_SETTINGS,
     *GRPC_SETTINGS,
+    *CONSOLE_SETTINGS,
     *SECURITY_SETTINGS,
     *SASL_SETTINGS,
     *UPSTREAM_SETTINGS,

@@ -6,6 +6,8 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
+from starlette.responses import Response
+
 _COOKIE_BYTES = 32
 _COOKIE_CHARS_MAX = 128
 
@@ -39,6 +41,16 @@ class Browsers:
     def make(self) -> Browser:
         """A new browser."""
         return Browser(secrets.token_urlsafe(_COOKIE_BYTES), is_new=True)
+
+    def set_cookie(self, response: Response, browser: Browser) -> None:
+        """Make the browser that gets the response this one."""
+        response.set_cookie(
+            self.cookie,
+            browser.secret,
+            secure=self.is_secure,
+            httponly=True,
+            samesite="strict",
+        )
 
     def compute_csrf_token(self, browser: Browser) -> str:
         """What forms that are shown to this browser bring back; it does not tell the cookie."""

@@ -5,12 +5,32 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
 
+import structlog
+
+from cli.serve.doors.doors import Doors
 from cli.settings import Resolved
 from cli.settings.listeners.door_rules import HTTP
+from cli.settings.listeners.listener_rules import is_loopback
+from cli.settings.listeners.listener_tls import compute_tls_settings
+from cli.settings.tables.console_table import ENABLE, HOSTS, SESSION_IDLE, SESSION_MAX
+from cli.version import compute_versions
+from coordinator.runtime.audit import Audit
 from coordinator.service.calls.local_calls import LocalCalls
+from coordinator.service.credentials.authentication import CertificateAuthentication
+from security.identity import Identity
+from security.tls.principals import compute_identity
+from security.tls.server_contexts import TlsContexts
+from security.tls.tls_settings import ClientAuth
+
+if TYPE_CHECKING:
+    from console.signin.doorkeeper import Doorkeeper
+
+log = structlog.get_logger("muster.serve")
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -34,9 +54,12 @@ class ConsoleDoor:
 
 
 def make_console_door(
-    resolved: Resolved, calls: LocalCalls, cluster_id: str, versions: Mapping[str, str]
-) -> ConsoleDoor:
-    """The console that the settings ask for."""
+    resolved: Resolved, doors: Doors, audit: Audit, calls: LocalCalls, cluster_id: str
+) -> ConsoleDoor | None:
+    """The console that the settings ask for; ``None`` for none."""
+    if not resolved.values[ENABLE]:
+        return None
+    _warn_if_open(resolved, doors)
     endpoint = resolved.endpoint(HTTP)
     server_id = hashlib.sha256(cluster_id.encode()).hexdigest()[:_SERVER_ID_CHARS]
 
@@ -46,13 +69,73 @@ def make_console_door(
         from console.signin.browsers import Browsers
         from console.site import Site
 
-        browsers = Browsers(server_id, is_secure=endpoint.protocol.uses_tls)
-        return make_app(Site(calls, Renderer(), browsers, versions, _find_names(endpoint.host)))
+        return make_app(
+            Site(
+                calls,
+                Renderer(),
+                Browsers(server_id, is_secure=endpoint.protocol.uses_tls),
+                _make_doorkeeper(resolved, doors, audit),
+                compute_versions(),
+                _find_names(resolved, endpoint.host),
+            )
+        )
 
     return ConsoleDoor(make)
 
 
-def _find_names(listens_at: str) -> frozenset[str]:
-    """What this machine is called, as far as is known without asking anybody."""
-    name = socket.gethostname().lower()
-    return frozenset({name, name.partition(".")[0], listens_at.lower()} - {""})
+def _make_doorkeeper(resolved: Resolved, doors: Doors, audit: Audit) -> Doorkeeper:
+    from console.signin.doorkeeper import Credentials, Doorkeeper
+    from console.signin.sessions import Sessions
+
+    sessions = Sessions(
+        idle_ms=resolved.integer(SESSION_IDLE),
+        longest_ms=resolved.integer(SESSION_MAX),
+        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+        wall_ms=lambda: time.time_ns() // 1_000_000,
+    )
+    grpc = doors.grpc
+    credentials = None
+    if grpc.needs_credentials:
+        assert grpc.authenticate is not None
+        takes_passwords = grpc.passwords is not None
+        credentials = Credentials(grpc.authenticate, takes_passwords, grpc.takes_tokens)
+    by_certificate = None
+    if doors.http_tls is not None:
+        finds = _make_finder(doors.http_tls)
+        by_certificate = CertificateAuthentication(finds, audit).authenticate
+    needs_certificate = grpc.tls is not None and grpc.tls.requires_client
+    return Doorkeeper(sessions, credentials, by_certificate, needs_certificate)
+
+
+def _make_finder(contexts: TlsContexts) -> Callable[[bytes], Identity]:
+    """Who a certificate in PEM is about, by the rules of the HTTP listener."""
+
+    def find(certificate: bytes) -> Identity:
+        der = ssl.PEM_cert_to_DER_cert(certificate.decode("ascii"))
+        return compute_identity(der, contexts.current.rules)
+
+    return find
+
+
+def _find_names(resolved: Resolved, listens_at: str) -> frozenset[str]:
+    """What this machine is called, as far as is known without asking anybody, and as was told."""
+    name, told = socket.gethostname(), resolved.values[HOSTS] or ()
+    assert isinstance(told, tuple)
+    names = {name, name.partition(".")[0], listens_at, *told}
+    return frozenset(each.lower().rstrip(".") for each in names) - {""}
+
+
+def _warn_if_open(resolved: Resolved, doors: Doors) -> None:
+    """Tell whoever has opened the listener for something else."""
+    endpoint = resolved.endpoint(HTTP)
+    shows_certificates = endpoint.protocol.uses_tls and (
+        compute_tls_settings(resolved.values, endpoint).client_auth is ClientAuth.REQUIRED
+    )
+    is_closed = shows_certificates or is_loopback(endpoint.host)
+    if not is_closed and not doors.grpc.needs_credentials:
+        log.warning(
+            "console_open",
+            listener=str(endpoint),
+            cause="whoever reaches listen.http may use the console as User:ANONYMOUS; set "
+            "console.enable=false if it is for probes and metrics alone",
+        )

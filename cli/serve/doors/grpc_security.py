@@ -38,6 +38,12 @@ class GrpcSecurity:
     tls: ServerTls | None = None
     authenticate: Authenticate | None = None
     passwords: SharedChecks | None = None
+    takes_tokens: bool = False
+
+    @property
+    def needs_credentials(self) -> bool:
+        """Whether each call shows a password or a token."""
+        return self.passwords is not None or self.takes_tokens
 
     def stop(self) -> None:
         """Check no passwords any more."""
@@ -110,4 +116,4 @@ def _make_sasl(
         wall_clock_s=time.time,
         refresh_keys=sasl.find_keys(listener).refresh if verifies_tokens else None,
     )
-    return GrpcSecurity(tls, made.authenticate, passwords)
+    return GrpcSecurity(tls, made.authenticate, passwords, takes_tokens)

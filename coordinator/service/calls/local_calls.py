@@ -23,6 +23,7 @@ from coordinator.service.calls.grpc_caller import CALLING
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.handlers import CallsInFlight
 from coordinator.service.calls.throttle import Throttle
+from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.wire.error_statuses import DETAILS_KEY
 from security.identity import Identity
 
@@ -170,6 +171,23 @@ async def _read(context: LocalContext, task: asyncio.Task[Any]) -> AsyncIterator
         reading.cancel()
         task.cancel()
         await asyncio.wait((reading, task))
+
+
+async def authenticate_locally(
+    authenticate: Authenticate,
+    peer: str,
+    *,
+    authorization: str | None = None,
+    certificate: bytes | None = None,
+) -> Identity:
+    """Who the credentials show, as for a call that presents them.
+
+    ``authorization`` is ``Bearer TOKEN`` or ``Basic base64(user:password)``, ``certificate`` a PEM.
+    Raises ``CallRefused``.
+    """
+    metadata = () if authorization is None else (("authorization", authorization),)
+    context = LocalContext(peer, metadata, () if certificate is None else (certificate,))
+    return await authenticate(cast(_Context, context))
 
 
 def _find_info(trailers: _Trailers) -> ErrorInfo:

@@ -22,19 +22,19 @@ class ServerTls:
     nothing between that and not to ask for one.
     """
 
-    __slots__ = ("_contexts", "_requires_client", "_shown")
+    __slots__ = ("_contexts", "_shown", "requires_client")
 
     def __init__(self, contexts: TlsContexts, *, requires_client: bool) -> None:
         self._contexts = contexts
         self._shown = contexts.current
-        self._requires_client = requires_client
+        self.requires_client = requires_client
 
     def make_credentials(self) -> grpc.ServerCredentials:
         """The credentials of a server."""
         return grpc.dynamic_ssl_server_credentials(
             _make_configuration(self._shown.material),
             self._fetch,  # type: ignore[arg-type]  # None, for no change, is missing in the stub
-            self._requires_client,
+            self.requires_client,
         )
 
     def compute_identity(self, certificate: bytes) -> Identity:

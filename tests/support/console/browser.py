@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from html import unescape
 from html.parser import HTMLParser
 from types import TracebackType
@@ -14,6 +16,8 @@ import httpx
 from console.app import make_app
 from console.rendering import Renderer
 from console.signin.browsers import Browsers
+from console.signin.doorkeeper import Doorkeeper
+from console.signin.sessions import Sessions
 from console.site import Site
 from coordinator.service.calls.local_calls import LocalCalls
 
@@ -21,9 +25,31 @@ ORIGIN = "http://127.0.0.1:8080"
 VERSIONS = {"muster": "1.2.3"}
 
 
-def make_site(calls: LocalCalls) -> Site:
-    """The console of a server of tests, where everybody is anonymous."""
-    return Site(calls, Renderer(), Browsers("test", is_secure=False), VERSIONS)
+@dataclass
+class Clock:
+    """Time that tests set, in ms."""
+
+    now_ms: int = 0
+
+
+IDLE_MS = 60_000
+LONGEST_MS = 600_000
+
+
+def make_sessions(clock: Clock) -> Sessions:
+    """Sessions by a clock that tests set."""
+    return Sessions(
+        idle_ms=IDLE_MS,
+        longest_ms=LONGEST_MS,
+        monotonic_ms=lambda: clock.now_ms,
+        wall_ms=lambda: int(time.time() * 1_000),
+    )
+
+
+def make_site(calls: LocalCalls, doorkeeper: Doorkeeper | None = None) -> Site:
+    """The console of a server of tests, where by default everybody is anonymous."""
+    keeper = doorkeeper or Doorkeeper(make_sessions(Clock()))
+    return Site(calls, Renderer(), Browsers("test", is_secure=False), keeper, VERSIONS)
 
 
 class Browser:

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.responses import PlainTextResponse
 
 from cli.serve import http
-from cli.serve.http import HttpServer, HttpSettings
+from cli.serve.http import HttpServer
+from cli.serve.http_protocol import HttpSettings
 from gateway.connection.listener import ACCEPTED
 from tests.support.waiting import until, until_answered
 
@@ -178,3 +180,86 @@ def test_several_are_accepted_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None
     """Bug: uvloop accepted one at a time; a probe waited behind all that a client had opened."""
     uvloop = pytest.importorskip("uvloop")
     assert uvloop.run(count_accepted(monkeypatch)) >= ACCEPTED
+
+
+async def test_who_has_most_connections_makes_room_for_others() -> None:
+    server, port = await start(HttpSettings(connections_max=3, request_timeout_ms=_HOUR_MS))
+    try:
+        flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        other[1].write(_LAST)
+        assert b"200 OK" in await asyncio.wait_for(other[0].read(), _LIMIT_S)
+        assert await asyncio.wait_for(_read_to_the_end(flood[0][0]), _LIMIT_S) == b"", "the oldest"
+        for _, writer in (*flood, other):
+            writer.close()
+    finally:
+        await server.stop()
+
+
+async def test_a_request_that_is_served_makes_no_room() -> None:
+    answered = asyncio.Event()
+
+    async def make_slowly(accept: str) -> tuple[str, bytes]:
+        await answered.wait()
+        return await make_metrics(accept)
+
+    server = HttpServer(lambda: True, make_slowly, {}, HttpSettings(connections_max=2))
+    port = await server.start("127.0.0.1", 0)
+    try:
+        asking = [
+            asyncio.create_task(ask(port, _LAST.replace(b"/livez", b"/metrics"))) for _ in range(2)
+        ]
+        await until(lambda: len(server_tasks(server)) == 2, "both are served", _LIMIT_S)
+        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        other[1].write(_LAST)
+        assert await asyncio.wait_for(_read_to_the_end(other[0]), _LIMIT_S) == b""
+        other[1].close()
+        answered.set()
+        for answer in await asyncio.gather(*asking):
+            assert b"200 OK" in answer
+    finally:
+        await server.stop()
+
+
+def server_tasks(server: HttpServer) -> set[asyncio.Task[None]]:
+    assert server._server is not None
+    return server._server.server_state.tasks
+
+
+async def test_a_client_that_does_not_read_is_dropped() -> None:
+    async def make_much(accept: str) -> tuple[str, bytes]:
+        return "text/plain", b"x" * 50_000_000
+
+    server = HttpServer(lambda: True, make_much, {}, HttpSettings(request_timeout_ms=50))
+    port = await server.start("127.0.0.1", 0)
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_024)
+        writer.write(_LAST.replace(b"/livez", b"/metrics"))
+        await until(lambda: bool(connections(server)), "connected", _LIMIT_S)
+        await until(lambda: not connections(server), "dropped", _LIMIT_S)
+        writer.close()
+    finally:
+        await server.stop()
+
+
+def connections(server: HttpServer) -> set[Any]:
+    assert server._server is not None
+    return server._server.server_state.connections
+
+
+async def test_nobody_says_that_it_is_another_host() -> None:
+    """Rights may depend on the host."""
+    seen: list[str] = []
+
+    async def note(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["client"][0])
+        await PlainTextResponse("")(scope, receive, send)
+
+    server = HttpServer(lambda: True, make_metrics, {}, HttpSettings(), console=note)
+    port = await server.start("127.0.0.1", 0)
+    try:
+        head = b"Host: x\r\nX-Forwarded-For: 10.9.9.9"
+        await ask(port, _LAST.replace(b"/livez", b"/").replace(b"Host: x", head))
+        assert seen == ["127.0.0.1"]
+    finally:
+        await server.stop()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.serve.http import HttpServer, HttpSettings
+from cli.serve.http import HttpServer
+from cli.serve.http_protocol import HttpSettings
 from security.tls.server_contexts import TlsContexts, load_tls
 from tests.support.certificates import Authority
 from tests.support.service.server_tls import make_settings
