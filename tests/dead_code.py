@@ -49,6 +49,7 @@ CALLED_BY_OTHERS: Final = {
     "compute_group_states": "users of the pipeline (docs/pipeline.md)",
     "compute_offsets_at": "users of the pipeline (docs/pipeline.md)",
     "ListOwnerships": "programs (docs/why.md)",
+    "ListRecords": "programs (docs/why.md)",
     "DescribeLog": "programs (proto/muster/v1/log.proto)",
     "ReadLog": "programs (proto/muster/v1/log.proto)",
     "WatchGroup": "programs (docs/control.md)",

@@ -27,6 +27,7 @@ from coordinator.service.admin.group_descriptions import describe_group
 from coordinator.service.admin.history_service import HistoryService
 from coordinator.service.admin.log_service import LogService
 from coordinator.service.admin.quota_service import QuotaService
+from coordinator.service.admin.record_service import RecordService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_administration import UpstreamAdministration
 from coordinator.service.admin.upstream_service import UpstreamService
@@ -65,6 +66,7 @@ from muster.v1 import (
     log_pb2,
     ownership_pb2,
     quota_pb2,
+    record_pb2,
     reset_pb2,
     upstream_pb2,
     user_pb2,
@@ -88,6 +90,7 @@ _EXPLAIN_SERVICE = explain_pb2.DESCRIPTOR.services_by_name["ExplainService"]
 _HISTORY_SERVICE = history_pb2.DESCRIPTOR.services_by_name["HistoryService"]
 _FREEZE_SERVICE = freeze_pb2.DESCRIPTOR.services_by_name["FreezeService"]
 _LOG_SERVICE = log_pb2.DESCRIPTOR.services_by_name["LogService"]
+_RECORD_SERVICE = record_pb2.DESCRIPTOR.services_by_name["RecordService"]
 _HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 _REFLECTION_SERVICE = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]
 _LISTENERS_GRACE_S = 0.1
@@ -105,6 +108,7 @@ SERVICES = (
     _HISTORY_SERVICE.full_name,
     _FREEZE_SERVICE.full_name,
     _LOG_SERVICE.full_name,
+    _RECORD_SERVICE.full_name,
     _USER_SERVICE.full_name,
     _UPSTREAM_SERVICE.full_name,
 )
@@ -139,6 +143,7 @@ def _make_services_of_operators(services: Services) -> tuple[tuple[ServiceDescri
         (_EXPLAIN_SERVICE, ExplainService(services)),
         (_HISTORY_SERVICE, HistoryService(services)),
         (_FREEZE_SERVICE, FreezeService(services)),
+        (_RECORD_SERVICE, RecordService(services)),
     )
 
 

@@ -32,6 +32,7 @@ from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.group_descriptions import describe_group
 from coordinator.service.admin.history_service import HistoryService
 from coordinator.service.admin.quota_service import QuotaService
+from coordinator.service.admin.record_service import RecordService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
@@ -73,6 +74,7 @@ from muster.v1 import (
     history_pb2,
     ownership_pb2,
     quota_pb2,
+    record_pb2,
     reset_pb2,
     upstream_pb2,
     user_pb2,
@@ -112,6 +114,7 @@ FILES: Final = (
     reset_pb2,
     what_if_pb2,
     explain_pb2,
+    record_pb2,
 )
 METHODS: Final[list[MethodDescriptor]] = [
     method
@@ -257,6 +260,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "ExplainService": ExplainService(services),
         "FreezeService": FreezeService(services),
         "HistoryService": HistoryService(services),
+        "RecordService": RecordService(services),
     }
 
 

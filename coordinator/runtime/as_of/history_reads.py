@@ -26,6 +26,7 @@ from coordinator.runtime.as_of.history_worker import (
     NotKept,
     NotYet,
     PastOwnerships,
+    RecordsRequest,
     WorkerOrders,
     WorkerRequest,
 )
@@ -35,10 +36,11 @@ from model.as_of import AsOf, AsOfOffset, AsOfTimestamp
 from model.caller import INTERNAL
 from model.commands.groups import DescribeGroups
 from model.commands.offsets import OffsetFetch
-from model.errors import ErrorCode, GroupError, UnknownServerError
+from model.errors import ErrorCode, GroupError, UnknownServerError, UnknownTopicOrPartition
 from model.ids import GroupId, LogOffset, LogPartition
 from model.ownerships import OwnershipQuestion
 from storage.log.group_history import GroupQuestion
+from storage.log.record_pages import RecordPage, RecordQuestion
 from storage.log.trim import HistoryStart
 from storage.log_store import LogStore
 
@@ -155,6 +157,23 @@ class HistoryReads:
                 raise compute_not_read(question.partition, start)
             case _:
                 raise self._compute_failure(result)
+
+    async def read_records(self, question: RecordQuestion) -> tuple[RecordPage, LogOffset]:
+        """Read decoded records, the last one first; and where the durable log ends.
+
+        Raises ``HistoryError`` and ``GroupError``.
+        """
+        if not 0 <= question.partition < self.store.partitions:
+            raise UnknownTopicOrPartition(
+                f"there is no log partition {question.partition}: there are {self.store.partitions}"
+            )
+        async with self._worker_is_free():
+            # Durable records only, as in ``_make_question``.
+            end = LogOffset(self.store.durable_offset(question.partition))
+            result = await self._ask(RecordsRequest(question, end))
+        if isinstance(result, RecordPage):
+            return result, end
+        raise self._compute_failure(result)
 
     @asynccontextmanager
     async def _worker_is_free(self) -> AsyncIterator[None]:

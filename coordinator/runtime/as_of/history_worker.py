@@ -28,7 +28,7 @@ from coordinator.runtime.as_of.ownership_history import read_ownerships
 from model.as_of import LogPosition
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
-from model.ids import LogPartition
+from model.ids import LogOffset, LogPartition
 from model.log.side_records import TopicSideKey, TopicSideValue
 from model.ownerships import OwnershipQuestion, Ownerships
 from model.topics import Topic, TopicImage
@@ -40,6 +40,7 @@ from storage.log.group_history import (
     LogTooShort,
     fold_group,
 )
+from storage.log.record_pages import RecordPage, RecordQuestion, read_record_page
 from storage.log.trim import HistoryStart, read_history_start
 from storage.log_store import LogStore, StoreCorrupt, StoreError
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
@@ -68,7 +69,18 @@ class HistoryRequest(NamedTuple):
     commands: tuple[HistoryCommand, ...] | OwnershipQuestion
 
 
-WorkerRequest = HistoryRequest | PageQuestion
+class RecordsRequest(NamedTuple):
+    """Decoded records of the log, which is durable up to ``end``."""
+
+    question: RecordQuestion
+    end: LogOffset
+
+    @property
+    def partition(self) -> LogPartition:
+        return self.question.partition
+
+
+WorkerRequest = HistoryRequest | PageQuestion | RecordsRequest
 
 
 class HistoryAnswer(NamedTuple):
@@ -107,7 +119,9 @@ class Damaged(NamedTuple):
     cause: str
 
 
-HistoryResult = HistoryAnswer | PastOwnerships | LogPage | NotKept | NotYet | NoMemory | Damaged
+HistoryResult = (
+    HistoryAnswer | PastOwnerships | LogPage | RecordPage | NotKept | NotYet | NoMemory | Damaged
+)
 
 
 class HistoryReader:
@@ -128,6 +142,8 @@ class HistoryReader:
                     return self._read(question, lambda reader: self._answer(reader, request))
                 case PageQuestion():
                     return self._read(request, lambda reader: _read_page(reader, request))
+                case RecordsRequest():
+                    return self._read(request, lambda reader: _read_records(reader, request))
                 case _:
                     assert_never(request)
         except BeyondHistory as error:
@@ -145,7 +161,9 @@ class HistoryReader:
             self._reader = None
 
     def _read(
-        self, asked: GroupQuestion | PageQuestion, read: Callable[[RocksLogReader], _Result]
+        self,
+        asked: GroupQuestion | PageQuestion | RecordsRequest,
+        read: Callable[[RocksLogReader], _Result],
     ) -> _Result:
         if self._reader is not None and time.monotonic() < self._opened_s + _SNAPSHOT_S:
             try:
@@ -180,6 +198,13 @@ class HistoryReader:
 
 def _read_page(reader: RocksLogReader, question: PageQuestion) -> LogPage:
     return read_page(reader, question, _read_start(reader, question.partition))
+
+
+def _read_records(reader: RocksLogReader, request: RecordsRequest) -> RecordPage:
+    if reader.next_offset(request.partition) < request.end:
+        raise LogTooShort
+    before = LogOffset(min(request.question.before, request.end))
+    return read_record_page(reader, request.question._replace(before=before))
 
 
 def _read_start(reader: RocksLogReader, partition: LogPartition) -> HistoryStart:

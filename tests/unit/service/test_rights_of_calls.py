@@ -27,6 +27,7 @@ from muster.v1 import (
     log_pb2,
     ownership_pb2,
     quota_pb2,
+    record_pb2,
     reset_pb2,
     upstream_pb2,
     user_pb2,
@@ -47,6 +48,7 @@ FILES: Final = (
     log_pb2,
     ownership_pb2,
     quota_pb2,
+    record_pb2,
     reset_pb2,
     upstream_pb2,
     user_pb2,
@@ -183,6 +185,7 @@ RIGHTS: Final[dict[str, Right]] = {
     "UserService.DeleteUser": Right(Operation.ALTER, ResourceType.CLUSTER, {"name": "a"}),
     "ExplainService.ExplainGroup": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "HistoryService.ListOwnerships": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
+    "RecordService.ListRecords": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
     "WhatIfService.WhatIf": Right(Operation.DESCRIBE, ResourceType.GROUP, _GROUP),
 }
 """``Session`` is asked action by action: tests/unit/service/session/test_session.py."""
