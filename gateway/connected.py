@@ -15,6 +15,10 @@ class Connected(Protocol):
     def is_idle(self) -> bool:
         """Whether every request is answered."""
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether a heartbeat is held back until there is a change for its member."""
+
     def hold_back(self) -> None:
         """Read nothing until ``let_in``: the connection was made too soon."""
 

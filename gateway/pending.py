@@ -9,11 +9,14 @@ from typing import Protocol
 class Pending(Protocol):
     """A repeated request in its connection's queue, served without a ``RequestContext``.
 
-    ``frame`` is its response frame, valid once ``answered``.
+    ``frame`` is its response frame, valid once ``answered``. ``began`` is when it was read, in
+    seconds of the listener's clock, 0 if it is not timed; ``key`` is that of its API.
     """
 
     answered: bool
+    began: float
     frame: bytes
+    key: int
 
     def abandon(self) -> None:
         """Stop waiting: the connection is gone."""

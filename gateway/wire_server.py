@@ -15,6 +15,7 @@ from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
 from coordinator.runtime.loop.slices import Slices
+from coordinator.runtime.loop.stats import Histogram
 from gateway.api import Api, GatewayNode
 from gateway.apis.api_registry import APIS
 from gateway.apis.fronted.fronted_registry import make_fronted_apis
@@ -97,6 +98,20 @@ class KafkaServer:
     def refusals(self) -> dict[str, int]:
         """The number of refused connections by reason."""
         return dict(self._shared.refusals.counts) if self._shared is not None else {}
+
+    @property
+    def request_seconds(self) -> dict[str, Histogram]:
+        """How long requests took, by the name of their API."""
+        if self._shared is None:
+            return {}
+        names = {api.key: api.name for api in self._apis}
+        return {names[key]: times for key, times in self._shared.times.by_key.items()}
+
+    def count_parked(self) -> int:
+        """How many heartbeats are held back until their member has to change something."""
+        shared = self._shared
+        connections = () if shared is None else shared.connections
+        return sum(connection.is_parked for connection in connections)
 
     async def start(self, host: str, port: int) -> int:
         """Listen on one address for clients that do not authenticate; return the bound port."""

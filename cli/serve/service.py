@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import structlog
-from prometheus_client.exposition import choose_encoder
 
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
@@ -31,14 +29,14 @@ from cli.serve.disk_reserve import DiskSpace
 from cli.serve.doors.console_door import make_console_door
 from cli.serve.doors.doors import Doors
 from cli.serve.doors.listening import bind, bind_all, check_addresses, compute_asked
+from cli.serve.figures.snapshot import Snapshot, take_snapshot
 from cli.serve.http import HttpServer
 from cli.serve.http_protocol import HttpSettings
 from cli.serve.loop_lag import LoopLag
-from cli.serve.metrics import SnapshotCollector, compute_folder_bytes, make_registry
+from cli.serve.metrics.scrapes import MetricsSettings, Scrapes
 from cli.serve.planes.data_plane import DataPlane, Served
 from cli.serve.planes.local_data_plane import LocalDataPlane
 from cli.serve.process_failure import end_process
-from cli.serve.snapshot import compute_snapshot
 from cli.settings import Address, Resolved
 from cli.settings.settings_objects import compute_settings_object
 from cli.settings.tables.upstream_table import BOOTSTRAP
@@ -47,6 +45,7 @@ from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.as_of.log_reads import LogReads, Pace
 from coordinator.runtime.audit import NO_AUDIT, Audit
+from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.retention.backups import StoreBackups
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.targets.custom_assignors import AssignorNotFound, load_assignors
@@ -281,7 +280,7 @@ class Service:
         )
         self._http = HttpServer(
             self.is_ready,
-            self._compute_metrics,
+            self._make_scrapes(runtime).answer,
             compute_versions(),
             self._http_settings,
             self._doors.http_tls,
@@ -358,36 +357,27 @@ class Service:
         """Whether the server serves commands and is not stopping."""
         return not self._is_draining and self._runtime is not None and self._runtime.ready()
 
-    async def _compute_metrics(self, accept: str) -> tuple[str, bytes]:
-        assert self._runtime is not None
-        assert self._kafka is not None
-        runtime = self._runtime
-        snapshot = compute_snapshot(
-            runtime.shards,
-            runtime.image,
-            runtime.stats,
-            loop_lag=self._lag.histogram,
-            collections=self._garbage.pauses,
-            kafka=self._kafka,
-            audit=self._audit_log,
-            throttled_s=self._quotas.throttled_s,
-            certificates_not_after=self._doors.certificates.compute_not_after(),
-            is_ready=self.is_ready(),
-            upstream=self._plane.compute_figures(),
-        )
-
-        def render() -> tuple[str, bytes]:
-            collector = SnapshotCollector(
-                snapshot,
-                version=compute_version(),
-                groups_max=self._resolved.integer("metrics.groups.max"),
-                folder_bytes={
-                    "store": compute_folder_bytes(self.folder.store),
-                    "topics": compute_folder_bytes(self.folder.topics),
-                },
-                free_bytes=shutil.disk_usage(self.folder.path).free,
+    def _make_scrapes(self, runtime: Runtime) -> Scrapes:
+        def take() -> Steps[Snapshot]:
+            assert self._kafka is not None
+            assert self._grpc is not None
+            return take_snapshot(
+                runtime,
+                loop_lag=self._lag.histogram,
+                collections=self._garbage.pauses,
+                kafka=self._kafka,
+                grpc=self._grpc,
+                audit=self._audit_log,
+                throttled_s=self._quotas.throttled_s,
+                certificates_not_after=self._doors.certificates.compute_not_after(),
+                is_ready=self.is_ready(),
+                upstream=self._plane.compute_figures(),
             )
-            encode, content_type = choose_encoder(accept)
-            return content_type, encode(make_registry(collector))
 
-        return await asyncio.to_thread(render)
+        return Scrapes(
+            take,
+            MetricsSettings(self._resolved.integer("metrics.groups.max")),
+            version=compute_version(),
+            data=self.folder.path,
+            folders={"store": self.folder.store, "topics": self.folder.topics},
+        )

@@ -185,6 +185,7 @@ class Parts:
             handle=lambda command, reply, shard: self.groups.submit(command, reply, shard),
             compute_targets=self.targets.compute_due,
             is_void=around.liveness.is_armed_anew,
+            waits=around.stats.queue_seconds["commands"],
         )
         self.refresh = TopicRefresh(self.context.slices.beside(), self._submit)
         self.regexes = Regexes(
@@ -219,10 +220,7 @@ class Parts:
 
     def _make_apply(self) -> None:
         around = self._around
-        self.waiting = WaitingMembers(
-            self.context.slices,
-            lambda group_ids, reply, answer: self.context.answer(group_ids, reply, answer),
-        )
+        self.waiting = WaitingMembers(self.context.slices, self.context.answer)
         changes = GroupSettingsChanges(
             around.shards,
             around.clock,

@@ -354,5 +354,16 @@ class Runtime:
     def shards(self) -> list[Shard]:
         return self._shards
 
+    @property
+    def waiting_members(self) -> int:
+        """How many requests of members of classic groups wait for the other members."""
+        return len(self.parts.waiting)
+
+    def find_rebalance_ages_ms(self) -> Iterator[tuple[bool, int]]:
+        """Of each group that rebalances: whether it is classic, and for how long (ms) it does."""
+        now_ms = self._clock.now().wall_ms
+        for going in self.parts.ledger.going_on.values():
+            yield going.is_classic, max(now_ms - going.unsettled_wall_ms, 0)
+
     def _shard_of(self, group_id: GroupId) -> Shard:
         return self._shards[compute_log_partition(group_id, self.log_partitions)]

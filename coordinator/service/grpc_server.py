@@ -16,6 +16,7 @@ from coordinator.runtime.as_of.log_reads import LogReads
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
+from coordinator.runtime.loop.stats import Histograms
 from coordinator.runtime.members.member_rights import make_member_rights
 from coordinator.runtime.retention.backups import Backups
 from coordinator.service.admin.access_service import AccessService
@@ -34,6 +35,7 @@ from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService
 from coordinator.service.admin.what_if_service import WhatIfService
 from coordinator.service.calls.access import Access
+from coordinator.service.calls.end_offset_times import EndOffsetTimes
 from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
 from coordinator.service.calls.local_calls import LocalCalls
@@ -175,7 +177,6 @@ class GrpcServer:
         """
         self._coordinator = coordinator
         self._tls = tls
-        self._sessions = SessionRegistry()
         self._waits = Waits()
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
@@ -189,7 +190,7 @@ class GrpcServer:
             Access(authorizer),
             compute_limits(coordinator.settings, settings),
             settings,
-            self._sessions,
+            SessionRegistry(),
             Pinger(ping_interval_ms / 1000),
             ping_interval_ms,
             Turns(),
@@ -204,6 +205,7 @@ class GrpcServer:
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # set at import
         self._server = grpc.aio.server(options=compute_server_options(settings))
         self._calls = CallsInFlight()
+        self._services = services
         served: tuple[tuple[ServiceDescriptor, object], ...] = (
             (_GROUP_SERVICE, GroupService(services)),
             (_CLASSIC_SERVICE, ClassicService(services, self._waits)),
@@ -219,7 +221,7 @@ class GrpcServer:
             self._calls,
         )
         """The same services for callers within this process."""
-        asked = (self._calls, throttle, authenticate)
+        asked = (self._calls, throttle, services.times, authenticate)
         handlers = tuple(make_handler(service, servicer, *asked) for service, servicer in served)
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -231,6 +233,21 @@ class GrpcServer:
                 make_foreign_handler(_REFLECTION_SERVICE, reflector, authenticate),
             )
         )
+
+    @property
+    def sessions(self) -> int:
+        """How many session streams are open."""
+        return len(self._services.sessions)
+
+    @property
+    def call_seconds(self) -> Histograms:
+        """How long calls took, and commits on sessions, by name."""
+        return self._services.times
+
+    @property
+    def end_offset_times(self) -> EndOffsetTimes:
+        """When partitions ended where, as far as anybody has looked."""
+        return self._services.end_offset_times
 
     async def start(self, host: str, port: int) -> int:
         """Start listening, on a free port if ``port`` is 0, and return the bound port.
@@ -275,7 +292,7 @@ class GrpcServer:
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(grace_s):
-                self._sessions.stop()
+                self._services.sessions.stop()
                 self._watched.stop()
                 self._waits.stop()
                 self._log_service.stop()

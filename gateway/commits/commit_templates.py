@@ -103,6 +103,7 @@ class CommitTemplate:
             client,
             b"%b%b%b%b"
             % (self._answer_start, frame[8:12], self._answer_head, _RESULT.pack(partition)),
+            now,
         )
         if leader_epoch < 0:
             leader_epoch = -1
@@ -162,7 +163,7 @@ class CommitRowsTemplate:
         keys, answer_start, answer = known
         leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
         offsets = OffsetColumns(table["partition"], table["offset"], leader_epochs, keys=keys)
-        pending = PendingRows(client, answer_start + frame[8:12] + answer, self._count)
+        pending = PendingRows(client, answer_start + frame[8:12] + answer, now, self._count)
         if self._ticket.commit(offsets, int(now * 1_000), pending.release):
             return pending
         return None
@@ -195,11 +196,13 @@ class PendingCommit:
     ``frame`` is its response.
     """
 
-    __slots__ = ("_client", "answered", "frame")
+    __slots__ = ("_client", "answered", "began", "frame", "key")
 
-    def __init__(self, client: ClientConnection, frame: bytes) -> None:
+    def __init__(self, client: ClientConnection, frame: bytes, began: float) -> None:
         self._client = client
         self.frame = frame
+        self.began = began
+        self.key = KEY
         self.answered = False
 
     def release(self, error: ErrorCode = ErrorCode.NONE, /) -> None:
@@ -224,8 +227,8 @@ class PendingRows(PendingCommit):
 
     __slots__ = ("_count",)
 
-    def __init__(self, client: ClientConnection, frame: bytes, count: int) -> None:
-        super().__init__(client, frame)
+    def __init__(self, client: ClientConnection, frame: bytes, began: float, count: int) -> None:
+        super().__init__(client, frame, began)
         self._count = count
 
     def _fail(self, error: ErrorCode) -> None:

@@ -77,6 +77,8 @@ class Answering(asyncio.Protocol):
             logger.error("kafka_double_reply api=%s", context.api.name)
             return
         context.answered = True
+        if context.began:
+            self._shared.times.add(context.route.api.key, self._node.clock.time() - context.began)
         context.body = body
         if body is not None:
             self._answer_bytes += len(body)
@@ -100,6 +102,10 @@ class Answering(asyncio.Protocol):
                 self._write_answer(context)
             else:
                 self._write(context.frame)
+                times = self._shared.times
+                times.commits_left -= context.began > 0
+                if not times.commits_left:
+                    times.add_commits(context.key, self._node.clock.time() - context.began)
         if self._is_held:
             self._ask_for_a_turn()
 

@@ -162,6 +162,10 @@ class Connection(Reading):
             self.unanswered.append(answer)
         elif answer:
             self._write(answer)
+            times = self._shared.times
+            times.left -= 1
+            if not times.left:
+                times.add_repeats(frame[5], self._time() - self._heard_at)
         return True
 
     # ------------------------------------------------------------------------------ frames
@@ -335,6 +339,7 @@ class Connection(Reading):
             self._advertised,
             request=request,
             raw=raw,
+            began=self._heard_at,
         )
         context.is_long |= is_long or len(raw) >= LEAST_BYTES
         self.unanswered.append(context)

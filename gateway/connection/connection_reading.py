@@ -109,6 +109,10 @@ class Reading(Answering):
             self.heartbeats.parked.end()
 
     @property
+    def is_parked(self) -> bool:
+        return self.heartbeats.parked is not None
+
+    @property
     def is_idle(self) -> bool:
         """Whether every request is answered."""
         is_waiting = self._decoding_bytes > 0 or self.heartbeats.parked is not None

@@ -19,7 +19,7 @@ from typing import Final
 from gateway.connection.connection import Connection
 from gateway.connection.shared import Shared
 from gateway.headers import FIXED_BYTES
-from gateway.sasl.exchange import HANDSHAKE_KEY
+from gateway.sasl.exchange import AUTHENTICATE_KEY, HANDSHAKE_KEY
 from gateway.sasl.logins import Login, TokenAnswer
 from gateway.sasl.passed_on import make_exchange
 from gateway.wire_listener import WireListener
@@ -34,6 +34,9 @@ _KEY: Final = struct.Struct(">h")
 
 class RawAnswer:
     """The answer to a token that came without a request header (``gateway.pending.Pending``)."""
+
+    began = 0.0
+    key = AUTHENTICATE_KEY
 
     def __init__(self) -> None:
         self.answered = False

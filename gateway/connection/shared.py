@@ -14,6 +14,7 @@ from gateway.connection.held_bytes import HeldBytes
 from gateway.connection.idle import IdleConnections
 from gateway.connection.refusals import Refusals
 from gateway.headers import Routes
+from gateway.request_times import RequestTimes
 from gateway.sasl.failure_delays import FailureDelays
 from security.quotas.client_quotas import ClientQuotas
 
@@ -44,6 +45,7 @@ class Shared:
     is_metering: bool = False
     """Whether all connections look at quotas, or are about to (``gateway.quotas.metering``)."""
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
+    times: RequestTimes = field(default_factory=RequestTimes)
 
     def __post_init__(self) -> None:
         settings = self.node.settings

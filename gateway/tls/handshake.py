@@ -189,6 +189,10 @@ class Handshake(asyncio.Protocol):
     # --------------------------------------------------------------------- as one of connections
 
     @property
+    def is_parked(self) -> bool:
+        return False
+
+    @property
     def is_idle(self) -> bool:
         """Whether every request is answered: there is none."""
         return True

@@ -1,1 +1,1 @@
-"""Figures for `/metrics` of what not every server has, and metric families made of figures."""
+"""The figures of a server at one moment, taken on the event loop, and families made of them."""

@@ -17,11 +17,12 @@ class HistogramFigures:
 
     counts: tuple[int, ...]
     sum_s: float
+    bounds_s: tuple[float, ...] = Histogram.BOUNDS_S
 
 
 def copy_histogram(histogram: Histogram) -> HistogramFigures:
     """A histogram as it is now."""
-    return HistogramFigures(tuple(histogram.counts), histogram.sum_s)
+    return HistogramFigures(tuple(histogram.counts), histogram.sum_s, histogram.bounds_s)
 
 
 def make_gauge(name: str, text: str, value: float) -> Metric:
@@ -50,11 +51,30 @@ def make_labelled(name: str, text: str, label: str, counts: Mapping[str, float])
     return family
 
 
+def copy_histograms(histograms: Mapping[str, Histogram]) -> dict[str, HistogramFigures]:
+    """Histograms by name as they are now."""
+    return {name: copy_histogram(histogram) for name, histogram in histograms.items()}
+
+
 def make_histogram(name: str, text: str, figures: HistogramFigures) -> Metric:
     """A histogram of seconds."""
+    return HistogramMetricFamily(name, text, buckets=_accumulate(figures), sum_value=figures.sum_s)
+
+
+def make_labelled_histogram(
+    name: str, text: str, label: str, figures: Mapping[str, HistogramFigures]
+) -> Metric:
+    """A histogram of seconds for each value of a label."""
+    family = HistogramMetricFamily(name, text, labels=[label])
+    for key, each in sorted(figures.items()):
+        family.add_metric([key], _accumulate(each), each.sum_s)
+    return family
+
+
+def _accumulate(figures: HistogramFigures) -> list[tuple[str, float]]:
     buckets: list[tuple[str, float]] = []
     seen = 0
-    for bound, count in zip((*Histogram.BOUNDS_S, None), figures.counts, strict=True):
+    for bound, count in zip((*figures.bounds_s, None), figures.counts, strict=True):
         seen += count
         buckets.append(("+Inf" if bound is None else str(bound), seen))
-    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=figures.sum_s)
+    return buckets

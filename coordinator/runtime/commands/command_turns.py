@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
+from typing import TypeAlias
 
 import structlog
 
@@ -18,6 +20,7 @@ from coordinator.runtime.api import Reply
 from coordinator.runtime.clock import Scheduler
 from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.loop.slices import STALL_RETRY_MS
+from coordinator.runtime.loop.stats import Histogram
 from model.commands.classic import ExpireClassicDeadline
 from model.commands.consumer import ExpireMember, ReconcileMember
 from model.errors import UnknownServerError
@@ -30,11 +33,16 @@ SLICE = 64
 """Heartbeats, or continuations, per iteration; each takes up to 0.2 ms."""
 
 
+_Queued: TypeAlias = tuple[ShardCommand, Reply, float]
+"""With the time since when it waits."""
+
+
 class Turns:
     """Queues members' commands until they are handled, and the continuations of heartbeats.
 
     ``handle`` handles one command, in its group's shard unless given one. ``compute_targets`` runs
     before continuations. ``is_void`` says that an earlier command has postponed an expiry.
+    ``waits`` gets the time (s) for which each command was queued.
     """
 
     def __init__(
@@ -45,14 +53,16 @@ class Turns:
         handle: Callable[[ShardCommand, Reply, Shard | None], None],
         compute_targets: Callable[[], None],
         is_void: Callable[[ExpireMember | ExpireClassicDeadline], bool],
+        waits: Histogram,
     ) -> None:
         self._scheduler = scheduler
         self._writer = writer
         self._handle = handle
         self._compute_targets = compute_targets
         self._is_void = is_void
-        self._waiting: deque[tuple[ShardCommand, Reply]] = deque()
-        self._held: dict[GroupId, list[tuple[ShardCommand, Reply]]] = {}
+        self._waits = waits
+        self._waiting: deque[_Queued] = deque()
+        self._held: dict[GroupId, list[_Queued]] = {}
         self._follow_ups: list[tuple[Shard, ReconcileMember, Reply]] = []
         self._handled = 0
         self._is_turn_due = False
@@ -79,15 +89,20 @@ class Turns:
     def submit(self, command: ShardCommand, reply: Reply) -> None:
         """Handle a member's command now, or queue it behind those waiting."""
         if self._waiting or not self._has_room():
-            self._waiting.append((command, reply))
+            self._waiting.append((command, reply, perf_counter()))
         else:
-            self._take(command, reply)
+            self._take(command, reply, None)
         self._request_turn()
 
-    def _take(self, command: ShardCommand, reply: Reply) -> None:
+    def _take(self, command: ShardCommand, reply: Reply, since_s: float | None) -> None:
         if command.group_id in self._held:
-            self._held[command.group_id].append((command, reply))
+            now_s = perf_counter() if since_s is None else since_s
+            self._held[command.group_id].append((command, reply, now_s))
             return
+        if since_s is None:
+            self._waits.counts[0] += 1
+        else:
+            self._waits.add(perf_counter() - since_s)
         self._handled += 1
         if isinstance(command, ExpireMember | ExpireClassicDeadline) and self._is_void(command):
             reply(Done())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -18,11 +19,15 @@ from coordinator.runtime.commands.sliced_conversions import Conversions
 from coordinator.runtime.commit.shard_context import ShardContext
 from coordinator.runtime.members.member_watches import Watches
 from coordinator.runtime.members.missed_answers import note_missed_answer
-from model.commands.consumer import ConsumerGroupHeartbeat
+from model.commands.classic import ClassicHeartbeat, JoinGroup, SyncGroup
+from model.commands.consumer import ConsumerGroupHeartbeat, LeaveGroup
 from model.commands.offsets import OffsetCommit
 from model.errors import GroupError, UnknownServerError
 
 log = structlog.get_logger()
+
+_CLASSIC: Final = (JoinGroup, SyncGroup, ClassicHeartbeat, LeaveGroup)
+"""What members send in the classic protocol; on a consumer group it is translated."""
 
 
 class GroupCommands:
@@ -56,6 +61,9 @@ class GroupCommands:
         if isinstance(command, ConsumerGroupHeartbeat) and not command.by_server:
             entry = self._liveness.get(command.group_id, command.member_id)
             command = note_missed_answer(command, entry)
+        elif isinstance(command, _CLASSIC) and command.group_id in shard.consumer_groups:
+            counts, name = self._context.stats.translated_requests, type(command).__name__
+            counts[name] = counts.get(name, 0) + 1
         return handle(shard, command, self._context.clock.now())
 
     def settle(

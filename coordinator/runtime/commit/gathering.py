@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from coordinator.runtime.commit.entries import CommitEntry, Entry
 from coordinator.runtime.loop.stats import Stats
 from model.log.transaction_records import count_records
@@ -22,6 +24,7 @@ class Gathering:
         "_seen_records",
         "_stats",
         "_waiting",
+        "began_s",
         "entries",
         "has_commits_alone",
         "records",
@@ -36,9 +39,13 @@ class Gathering:
         self._waiting = 0
         self._seen_records = 0
         self._iterations = 0
+        self.began_s = 0.0
+        """When the first entry came."""
 
     def add(self, entry: Entry) -> None:
         """Add the records of one outcome."""
+        if not self.entries:
+            self.began_s = perf_counter()
         self.entries.append(entry)
         self.has_commits_alone = False
         self.records += len(entry.records)
@@ -52,6 +59,8 @@ class Gathering:
 
     def add_commit(self, entry: CommitEntry) -> None:
         """Add offsets committed with a ticket."""
+        if not self.entries:
+            self.began_s = perf_counter()
         self.entries.append(entry)
         count = len(entry[1].partitions)
         self.records += count

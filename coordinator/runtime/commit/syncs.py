@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import structlog
 
@@ -81,14 +82,14 @@ class Syncs:
         self.generation = 1
         """The sync that will cover what is gathered now."""
         self.durable_generation = 0
-        self._began_ms = 0
+        self._began_s = 0.0
         self._watermark_synced_ms = 0
 
     def begin(self, *, may_wait: bool) -> None:
         """Sync everything written. ``may_wait`` allows to sync on the event loop itself."""
         self.is_syncing = True
         self._flying, self.next = self.next, Generation()
-        self._began_ms = self._clock.monotonic_ms()
+        self._began_s = perf_counter()
         self.generation += 1
         self._scheduler.run_sync(self._store.sync, self._on_synced, may_wait=may_wait)
 
@@ -113,7 +114,7 @@ class Syncs:
         self.is_syncing = False
         now_ms = self._clock.monotonic_ms()
         self._stats.flushes += 1
-        self._stats.flush_seconds.add((now_ms - self._began_ms) / 1000)
+        self._stats.flush_seconds.add(perf_counter() - self._began_s)
         try:
             self._store.mark_durable(self._flying.offsets)
         except Exception as failure:  # noqa: BLE001 - ends the process

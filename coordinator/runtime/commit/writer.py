@@ -11,6 +11,7 @@ A failed write ends the process, because memory is ahead of the log; a restart r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.clock import Scheduler, SteadyClock
@@ -210,6 +211,7 @@ class Writer:
                 if not self.gathering.entries:
                     return True
                 now = self._clock.now()
+                began_s = perf_counter()
                 appends, changed = self._encode(now.wall_ms)
                 side = [
                     encode_side(record)
@@ -225,6 +227,8 @@ class Writer:
                 return False
         finally:
             self._is_closing_batch = False
+        self._stats.queue_seconds["batch"].add(began_s - self.gathering.began_s)
+        self._stats.write_seconds.add(perf_counter() - began_s)
         self._note_written(appends, now.wall_ms)
         self.on_written(appends)
         return True

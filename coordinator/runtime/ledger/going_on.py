@@ -53,6 +53,11 @@ class GoingOn:
     generation: int = 0
     has_joined: bool = False
     held_up: list[HeldUp] = field(default_factory=list)
+    unsettled_wall_ms: int = -1
+    """Since when the group has not converged: earlier, if rebalances overtake each other."""
+
+    def __post_init__(self) -> None:
+        self.unsettled_wall_ms = self.began_wall_ms
 
     def look(self, group: ConsumerGroup) -> None:
         """Count what a new target moves, which is that of the group's epoch."""
@@ -78,6 +83,7 @@ class GoingOn:
 
     def go_on_from(self, before: GoingOn, group: ConsumerGroup | None) -> None:
         """Take over who is asked by the epoch before, without those that are gone."""
+        self.unsettled_wall_ms = before.unsettled_wall_ms
         self.asked = before.asked
         if group is not None and len(self.asked) > group.member_count:
             for member_id in [each for each in self.asked if not _is_there(group, each)]:

@@ -109,10 +109,13 @@ class RebalanceLedger:
             known = self.going_on.get(effect.group_id)
             if known is not None and known.is_classic and known.has_joined:
                 self._put(effect.group_id, known.make_classic_entry(effect.generation))
+            self._stats.classic_rebalance_causes[effect.cause.kind.value] += 1
             cause = replace(effect.cause, heartbeat_age_ms=self._silence_ms)
             now = self._clock.now()
             going = GoingOn(cause, now.monotonic_ms, now.wall_ms, is_classic=True, causes=1)
             going.generation = effect.generation
+            if known is not None:
+                going.unsettled_wall_ms = known.unsettled_wall_ms
             self.going_on[effect.group_id] = going
 
     def note_asked(self, effect: ArmRebalanceTimeout) -> None:
@@ -165,6 +168,7 @@ class RebalanceLedger:
             going.held(group, group.leader, HeldUpBy.ASSIGNING, now_ms - going.began_ms)
         converged_ms = max(self._clock.now().wall_ms, going.began_wall_ms)
         entry = going.make_classic_entry(group.generation, converged_ms)
+        self._count("classic", going, entry)
         self._put(group.group_id, entry)
         del self.going_on[group.group_id]
 
@@ -221,7 +225,15 @@ class RebalanceLedger:
         if is_over:
             del self.going_on[group_id]
         going.entry = self._make_entry(going, group, is_over)
+        if is_over:
+            self._count("consumer", going, going.entry)
         self._put(group_id, going.entry)
+
+    def _count(self, group_type: str, going: GoingOn, entry: Rebalance) -> None:
+        """All members have what they get: how long had it been otherwise?"""
+        assert entry.converged_ms is not None
+        took_s = (entry.converged_ms - going.unsettled_wall_ms) / 1_000
+        self._stats.rebalance_seconds[group_type].add(took_s)
 
     def _make_entry(self, going: GoingOn, group: ConsumerGroup, is_over: bool) -> Rebalance:
         before, epoch = going.entry, group.group_epoch

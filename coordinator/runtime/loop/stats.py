@@ -19,16 +19,28 @@ class Histogram:
         5.0, 10.0,
     )  # fmt: skip
 
-    __slots__ = ("counts", "sum_s")
+    LONG_BOUNDS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+    """For what waits for clients."""
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(self.BOUNDS_S) + 1)
+    __slots__ = ("bounds_s", "counts", "sum_s")
+
+    def __init__(self, bounds_s: tuple[float, ...] = BOUNDS_S) -> None:
+        self.bounds_s = bounds_s
+        self.counts = [0] * (len(bounds_s) + 1)
         self.sum_s = 0.0
 
-    def add(self, value_s: float) -> None:
-        """Count one value."""
-        self.counts[bisect_left(self.BOUNDS_S, value_s)] += 1
-        self.sum_s += value_s
+    def add(self, value_s: float, count: int = 1) -> None:
+        """Count one value, or one that stands for ``count``."""
+        self.counts[bisect_left(self.bounds_s, value_s)] += count
+        self.sum_s += value_s * count
+
+
+class Histograms(dict[str, Histogram]):
+    """Histograms by name, each made when its first value comes."""
+
+    def __missing__(self, name: str) -> Histogram:
+        made = self[name] = Histogram()
+        return made
 
 
 @dataclass(slots=True)
@@ -55,6 +67,21 @@ class Stats:
         default_factory=lambda: Counter({kind.value: 0 for kind in CauseKind})
     )
     """New group epochs of consumer groups, by their first cause."""
+    classic_rebalance_causes: Counter[str] = field(default_factory=Counter)
+    """Rebalances of classic groups that have begun, by cause."""
+    rebalance_seconds: dict[str, Histogram] = field(
+        default_factory=lambda: {
+            kind: Histogram(Histogram.LONG_BOUNDS_S) for kind in ("consumer", "classic")
+        }
+    )
+    """From the first cause of a rebalance until all members have what they get, by group type."""
+    translated_requests: dict[str, int] = field(default_factory=dict)
+    """Requests of the classic protocol on consumer groups, by the name of the command."""
+    queue_seconds: dict[str, Histogram] = field(
+        default_factory=lambda: {queue: Histogram() for queue in ("commands", "batch")}
+    )
+    """Time that commands of members, and records, wait for their turn."""
+    write_seconds: Histogram = field(default_factory=Histogram)
     targets_installed: int = 0
     members_expired: dict[str, int] = field(default_factory=dict)
     """Members removed by a deadline, by the name of the deadline."""

@@ -62,7 +62,7 @@ class Targets:
         self._scheduler = scheduler
         self._clock = clock
         self._assignments = Assignments(
-            scheduler, clock, stats, settings.assignor_time_limit_ms, assignors
+            scheduler, stats, settings.assignor_time_limit_ms, assignors
         )
         self._moves = MoveSteps(self._assignments, shard_of, submit)
         self._stats = stats

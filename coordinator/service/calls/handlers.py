@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -20,6 +21,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from coordinator.runtime.loop.stats import Histograms
 from coordinator.service.calls.grpc_caller import CALLING
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.throttle import Throttle
@@ -64,15 +66,17 @@ def make_handler(
     servicer: object,
     calls: CallsInFlight,
     throttle: Throttle,
+    times: Histograms,
     authenticate: Authenticate | None = None,
 ) -> grpc.GenericRpcHandler[Any, Any]:
     """Bind the methods of ``servicer``, named as in the service.
 
-    A method with one request and a stream of responses writes these to its context.
+    A method with one request and a stream of responses writes these to its context. ``times`` gets
+    how long calls with one request took, by ``Service/Method``.
     """
     methods = {
         method.name: _make_method(
-            method, getattr(servicer, method.name), calls, throttle, authenticate
+            method, getattr(servicer, method.name), calls, throttle, times, authenticate
         )
         for method in service.methods
     }
@@ -134,12 +138,16 @@ def _make_method(
     behaviour: _Behaviour,
     calls: CallsInFlight,
     throttle: Throttle,
+    times: Histograms,
     authenticate: Authenticate | None,
 ) -> grpc.RpcMethodHandler[Any, Any]:
     deserialize, encode = _make_codec(method)
     service, is_stream = method.containing_service.name, method.client_streaming
+    # How long a stream of responses lasts is up to its client.
+    is_timed, name = not (is_stream or method.server_streaming), f"{service}/{method.name}"
 
     async def handle(request: Any, context: _Context) -> Any:
+        began_s = perf_counter()
         calls.begin(context)
         try:
             if authenticate is not None:
@@ -155,6 +163,9 @@ def _make_method(
             # gRPC stores the exception in the call, and its frames reference the call: a cycle.
             error.__context__ = error.__traceback__ = None
             raise
+        finally:
+            if is_timed:
+                times[name].add(perf_counter() - began_s)
 
     if method.client_streaming:
         return grpc.stream_stream_rpc_method_handler(handle, deserialize, encode)

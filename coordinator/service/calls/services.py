@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.as_of.history_reads import HistoryReads
+from coordinator.runtime.loop.stats import Histograms
 from coordinator.runtime.members.member_rights import MemberRights
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.end_offset_times import EndOffsetTimes
@@ -43,6 +44,8 @@ class Services:
     rights: MemberRights | None = None
     end_offsets: EndOffsets | None = None
     end_offset_times: EndOffsetTimes = field(default_factory=EndOffsetTimes)
+    times: Histograms = field(default_factory=Histograms)
+    """How long calls take, and actions on sessions, by name."""
 
     @property
     def touch_interval_s(self) -> float:

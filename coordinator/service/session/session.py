@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from time import perf_counter
+from typing import Final
 
 from coordinator.runtime.api import Answer
 from coordinator.service.calls.grpc_caller import compute_caller
@@ -48,6 +50,9 @@ from muster.v1 import group_pb2
 from security.identity import Identity
 from security.quotas.client_quotas import Work
 from security.quotas.holdings import Held
+
+COMMIT_ACTION: Final = "GroupService/Session:commit"
+"""The name of commits on session streams among the times of calls."""
 
 
 class SessionViolation(Exception):
@@ -257,7 +262,9 @@ class Session:
         correlation_id = action.commit.correlation_id
         self._services.throttle.check(command.caller, Work.COMMIT, Held(command.group_id, None))
         self._output.begin_request()
-        reply = partial(self._on_committed, command.group_id, command.member_id, correlation_id)
+        reply = partial(
+            self._on_committed, command.group_id, command.member_id, correlation_id, perf_counter()
+        )
         try:
             submit_commit(self._coordinator, self._services.access, command, reply)
         except GroupError:
@@ -265,9 +272,15 @@ class Session:
             raise
 
     def _on_committed(
-        self, group_id: GroupId, member_id: MemberId, correlation_id: int, answer: CommitAnswer
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        correlation_id: int,
+        began_s: float,
+        answer: CommitAnswer,
     ) -> None:
         self._output.end_request()
+        self._services.times[COMMIT_ACTION].add(perf_counter() - began_s)
         result = group_pb2.CommitResult(
             correlation_id=correlation_id, error=answer.error, failures=answer.failures
         )

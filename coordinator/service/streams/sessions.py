@@ -64,6 +64,9 @@ class SessionRegistry:
         """Of members that are on no stream, in the order in which they left theirs."""
         self._sessions: set[Stoppable] = set()
 
+    def __len__(self) -> int:
+        return len(self._sessions)
+
     def open(self, session: Stoppable) -> None:
         self._sessions.add(session)
 

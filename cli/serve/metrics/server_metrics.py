@@ -1,18 +1,11 @@
-"""Renders `/metrics`: a snapshot of the running server, in Prometheus' text format.
-
-The snapshot (``cli.serve.snapshot``) is taken on the event loop, where the state changes; the text
-is rendered in a thread.
-Series follow the state: when a group is deleted, so are its series. No series has a member or
-client id as a label.
-"""
+"""The metric families of a snapshot that do not grow with the groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -22,43 +15,37 @@ from cli.serve.figures.metric_families import (
     make_histogram,
     make_labelled,
 )
+from cli.serve.figures.snapshot import Snapshot
 from cli.serve.figures.upstream_metrics import collect_upstream
-from cli.serve.snapshot import GroupFigures, Snapshot
+from cli.serve.metrics.wait_metrics import collect_waits
 
-FENCES = frozenset({"FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH"})
-"""Errors that fence a member: its id or epoch is no longer valid."""
-
-
-def compute_folder_bytes(folder: Path) -> int:
-    """The total size of the files in a folder; files deleted meanwhile count as 0."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size
-        except OSError:
-            continue
-    return total
+FENCES = frozenset(
+    {
+        "FENCED_INSTANCE_ID",
+        "FENCED_MEMBER_EPOCH",
+        "ILLEGAL_GENERATION",
+        "STALE_MEMBER_EPOCH",
+        "UNKNOWN_MEMBER_ID",
+    }
+)
+"""Errors that fence a member: its id, epoch or generation is no longer valid."""
 
 
 class SnapshotCollector(Collector):
-    """The metric families of one snapshot.
-
-    Only the first ``groups_max`` groups have series of their own; the metric
-    ``muster_metrics_groups_omitted`` counts the others.
-    """
+    """The metric families of one snapshot; ``omitted`` groups have no series of their own."""
 
     def __init__(
         self,
         snapshot: Snapshot,
         *,
         version: str,
-        groups_max: int,
+        omitted: int,
         folder_bytes: Mapping[str, int],
         free_bytes: int,
     ) -> None:
         self._snapshot = snapshot
         self._version = version
-        self._groups_max = groups_max
+        self._omitted = omitted
         self._folder_bytes = folder_bytes
         self._free_bytes = free_bytes
 
@@ -69,6 +56,7 @@ class SnapshotCollector(Collector):
         yield from self._collect_certificates()
         yield from self._collect_audit()
         yield from self._collect_connections()
+        yield from collect_waits(self._snapshot.waits)
         yield from self._collect_log()
         if self._snapshot.upstream is not None:
             yield from collect_upstream(self._snapshot.upstream)
@@ -104,38 +92,50 @@ class SnapshotCollector(Collector):
     def _collect_groups(self) -> Iterator[Metric]:
         groups = self._snapshot.groups
         by_state = GaugeMetricFamily("muster_groups", "Groups.", labels=["type", "state"])
-        for (group_type, state), count in sorted(self._snapshot.groups_by_state.items()):
+        for (group_type, state), count in sorted(groups.by_state.items()):
             by_state.add_metric([group_type, state], count)
         yield by_state
         yield make_gauge(
             "muster_groups_frozen",
             "Consumer groups whose rebalancing is frozen.",
-            self._snapshot.groups_frozen,
+            groups.frozen,
         )
-        members = sum(group.members for group in groups)
-        yield make_gauge("muster_members", "Members of all groups.", members)
+        yield make_gauge(
+            "muster_members",
+            "Members of all groups.",
+            sum(group.members for shard in groups.shards for group in shard),
+        )
         yield make_gauge(
             "muster_members_unconverged",
             "Members that have not reached their group's target assignment.",
-            sum(group.unconverged for group in groups),
+            sum(group.unconverged for shard in groups.shards for group in shard),
         )
-        shown = sorted(groups)[: self._groups_max]
         yield make_gauge(
             "muster_metrics_groups_omitted",
             "Groups without their own series (metrics.groups.max).",
-            len(groups) - len(shown),
+            self._omitted,
         )
-        yield from _collect_each_group(shown)
+
+    def _collect_rebalances(self) -> Iterator[Metric]:
+        snapshot = self._snapshot
+        rebalances = CounterMetricFamily(
+            "muster_rebalances",
+            "Rebalances that began, by type of group and cause.",
+            labels=["type", "cause"],
+        )
+        causes = {
+            "consumer": snapshot.rebalance_causes,
+            "classic": snapshot.classic_rebalance_causes,
+        }
+        for group_type, counts in causes.items():
+            for cause, count in sorted(counts.items()):
+                rebalances.add_metric([group_type, cause], count)
+        yield rebalances
 
     def _collect_answers(self) -> Iterator[Metric]:
         snapshot = self._snapshot
         counters = snapshot.counters
-        yield make_labelled(
-            "muster_rebalances",
-            "Group epoch bumps: changes of a group that need a new target assignment.",
-            "cause",
-            snapshot.rebalance_causes,
-        )
+        yield from self._collect_rebalances()
         yield make_counter(
             "muster_target_assignments",
             "Target assignments installed.",
@@ -153,6 +153,12 @@ class SnapshotCollector(Collector):
             snapshot.assignor_failures,
         )
         yield make_labelled("muster_commands", "Commands handled.", "command", snapshot.commands)
+        yield make_labelled(
+            "muster_translated_requests",
+            "Requests of the classic protocol on consumer groups.",
+            "command",
+            snapshot.translated_requests,
+        )
         yield make_labelled("muster_errors", "Error responses.", "error", snapshot.errors)
         yield make_labelled(
             "muster_fences",
@@ -260,6 +266,11 @@ class SnapshotCollector(Collector):
             "Time to sync the log.",
             self._snapshot.flush_seconds,
         )
+        yield make_histogram(
+            "muster_log_write_seconds",
+            "Time to encode and write a batch, without its sync.",
+            self._snapshot.write_seconds,
+        )
         yield make_counter(
             "muster_log_writes_refused",
             "Commands rejected because the disk was nearly full.",
@@ -322,21 +333,3 @@ def make_registry(collector: Collector) -> CollectorRegistry:
     PlatformCollector(registry=registry)
     registry.register(collector)
     return registry
-
-
-def _collect_each_group(groups: Sequence[GroupFigures]) -> Iterator[Metric]:
-    families = (
-        ("muster_group_members", "Members of the group.", "members"),
-        (
-            "muster_group_members_unconverged",
-            "Members that have not reached the target assignment.",
-            "unconverged",
-        ),
-        ("muster_group_epoch", "Group epoch.", "group_epoch"),
-        ("muster_group_assignment_epoch", "Target assignment epoch.", "assignment_epoch"),
-    )
-    for name, text, attribute in families:
-        family = GaugeMetricFamily(name, text, labels=["group"])
-        for group in groups:
-            family.add_metric([group.group_id], getattr(group, attribute))
-        yield family

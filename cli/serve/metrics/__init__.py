@@ -1,0 +1,1 @@
+"""What `/metrics` answers: the families of a snapshot of the server, and their text."""
