@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cli.client_security import Security
 from cli.errors import CommandError
@@ -31,6 +32,7 @@ class AdminClient:
     """The calls that commands make. Every error is raised as a ``CommandError``."""
 
     def __init__(self, calls: ServerCalls) -> None:
+        self.calls = calls
         self._call = calls.call
         channel = calls.channel
         self._backups = backup_pb2_grpc.BackupServiceStub(channel)
@@ -73,6 +75,10 @@ class AdminClient:
         """One group and its members."""
         request = admin_pb2.DescribeGroupRequest(group_id=group_id, as_of=as_of)
         return self._call(self._stub.DescribeGroup, request)
+
+    def watch_group(self, group_id: str) -> Any:
+        """A call that has no end: the group now, and whenever it has changed."""
+        return self._stub.WatchGroup(admin_pb2.WatchGroupRequest(group_id=group_id))
 
     def fetch_offsets(
         self,

@@ -32,6 +32,10 @@ EXIT_CODE_OF = {
 """Exit codes by gRPC status; all others exit with ``FAILED``."""
 
 
+class UnknownCall(CommandError):
+    """The server has no such call: it is older."""
+
+
 class ServerCalls:
     """A connection to a server; every error of a call is raised as a one-line ``CommandError``."""
 
@@ -41,26 +45,27 @@ class ServerCalls:
         self.channel = channel
         self.timeout_s = timeout_s
         """The deadline of each call."""
-        self._server = server
+        self.server = server
         self._security = security
 
     def call(self, method: Callable[..., Response], request: Any) -> Response:
         """The response to a request."""
-        with self._errors():
+        with self.errors():
             return method(request, timeout=self.timeout_s)
 
     def follow(self, method: Callable[..., Any], request: Any) -> Iterator[Any]:
         """The responses to a request, as they come."""
-        with self._errors():
+        with self.errors():
             yield from method(request, timeout=self.timeout_s)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
+        """Raise what a call raises within as a ``CommandError``."""
         try:
             yield
         except grpc.RpcError as error:
             raise _compute_command_error(
-                error, self._server, self.timeout_s, self._security
+                error, self.server, self.timeout_s, self._security
             ) from error
 
 
@@ -88,6 +93,8 @@ def _compute_command_error(
             detail = f"cannot reach {server}: is `muster serve` running there? ({detail})"
         case _Status.DEADLINE_EXCEEDED:
             detail = f"{server} did not answer within {timeout_s:g} s"
+        case _Status.UNIMPLEMENTED:
+            return UnknownCall(detail)
         case _:
             pass
     return CommandError(detail, EXIT_CODE_OF.get(status, ExitCode.FAILED))

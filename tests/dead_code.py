@@ -52,7 +52,6 @@ CALLED_BY_OTHERS: Final = {
     "ListRecords": "programs (docs/why.md)",
     "DescribeLog": "programs (proto/muster/v1/log.proto)",
     "ReadLog": "programs (proto/muster/v1/log.proto)",
-    "WatchGroup": "programs (docs/control.md)",
     "kept_bytes": "tests look at it",
 }
 

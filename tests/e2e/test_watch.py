@@ -41,7 +41,7 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
 
 
 def words(server: MusterServer, *options: str) -> list[str]:
-    command = [sys.executable, "-m", "cli", "group", "watch", "g", "--interval", "100ms"]
+    command = [sys.executable, "-m", "cli", "group", "watch", "g"]
     return [*command, "--server", server.grpc, *options]
 
 
@@ -123,7 +123,7 @@ async def test_a_server_that_restarts_is_waited_for(server: MusterServer) -> Non
 
 async def test_a_server_that_stays_silent_is_exit_code_5(server: MusterServer) -> None:
     async with joined(server, "m1"):
-        watcher = await start(server, "--timeout", "2s")
+        watcher = await start(server, "--timeout", "2s", "--interval", "100ms")
         await watcher.until("described")
         os.kill(server.pid, signal.SIGSTOP)
         try:

@@ -24,7 +24,10 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
+    from cli.admin.watch.looks import Looks
     from cli.admin.watch.watching import Teller
+    from cli.admin_client import AdminClient
+    from muster.v1 import admin_pb2
 
 INTERVAL_MIN_S: Final = 0.1
 
@@ -40,11 +43,14 @@ def watch_group(
     *,
     group: GroupArgument,
     interval: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--interval", parser=parse_duration, metavar="DURATION", help="Time between two looks."
+            "--interval",
+            parser=parse_duration,
+            metavar="DURATION",
+            help="Time between two looks; without it the server tells of each change.",
         ),
-    ] = "1s",  # type: ignore[assignment]
+    ] = None,
     quiet: QuietOption = False,
     output: Annotated[
         WatchFormat,
@@ -58,22 +64,35 @@ def watch_group(
     from cli.admin.watch.watching import watch
     from cli.admin_client import connect
 
-    if interval < INTERVAL_MIN_S:
+    if interval is not None and interval < INTERVAL_MIN_S:
         raise CommandError(f"--interval is at least {INTERVAL_MIN_S:g}s", ExitCode.USAGE)
     try:
         with connect(server, timeout, command_config) as client, ExitStack() as stack:
-            watch(
-                lambda: client.describe_group(group).group,
-                _make_teller(stack, output, quiet),
-                pause=lambda: time.sleep(interval),
-                now_s=time.monotonic,
-                patience_s=timeout,
-            )
+            looks = _make_looks(stack, client, group, interval)
+            teller = _make_teller(stack, output, quiet)
+            watch(looks, teller, now_s=time.monotonic, patience_s=timeout)
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except BrokenPipeError:
         # Whoever read the lines has seen enough; the interpreter would flush again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _make_looks(
+    stack: ExitStack, client: AdminClient, group: str, interval_s: float | None
+) -> Looks:
+    from cli.admin.watch.group_stream import open_group_stream
+    from cli.admin.watch.looks import INTERVAL_S, AskedLooks, ToldLooks
+
+    def describe() -> admin_pb2.Group:
+        return client.describe_group(group).group
+
+    asked = AskedLooks(describe, interval_s or INTERVAL_S, time.monotonic, time.sleep)
+    if interval_s is not None:
+        return asked
+    told = ToldLooks(lambda: open_group_stream(client, group, time.monotonic), asked, time.sleep)
+    stack.callback(told.close)
+    return told
 
 
 def _make_teller(stack: ExitStack, output: WatchFormat, quiet: bool) -> Teller:

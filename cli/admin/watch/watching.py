@@ -1,4 +1,4 @@
-"""Looks at a group again and again, and tells what has changed."""
+"""Looks at a group again and again, and tells what has changed; tells of a silent server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from cli.admin.watch.group_changes import Change, compute_changes
+from cli.admin.watch.looks import Looks
 from cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
@@ -26,10 +27,9 @@ class Teller(Protocol):
 
 
 def watch(
-    describe: Callable[[], admin_pb2.Group],
+    looks: Looks,
     teller: Teller,
     *,
-    pause: Callable[[], None],
     now_s: Callable[[], float],
     patience_s: float,
 ) -> None:
@@ -38,19 +38,19 @@ def watch(
     Raises the error of the first look, and ``UNREACHABLE`` once the server has been silent for
     ``patience_s``: until then it may be restarting.
     """
-    group = describe()
+    group = looks.look()
     teller.begin(group)
-    seen_s = now_s()
     is_silent = False
     while True:
-        pause()
+        looks.pause()
         try:
-            found = describe()
+            found = looks.look()
         except CommandError as error:
             if error.exit_code is ExitCode.NOT_FOUND:
                 teller.tell(group, [Change("group_gone", f"{group.group_id} is gone")])
                 return
-            if error.exit_code is not ExitCode.UNREACHABLE or now_s() - seen_s >= patience_s:
+            silence_s = now_s() - looks.heard_s
+            if error.exit_code is not ExitCode.UNREACHABLE or silence_s >= patience_s:
                 raise
             if not is_silent:
                 teller.note(error.message)
@@ -58,6 +58,6 @@ def watch(
             continue
         if is_silent:
             teller.note("the server answers again")
-        seen_s, is_silent = now_s(), False
+        is_silent = False
         teller.tell(found, list(compute_changes(group, found)))
         group = found

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from cli.admin.watch.group_changes import Change
+from cli.admin.watch.group_stream import open_group_stream
+from cli.admin.watch.looks import AskedLooks, ToldLooks
 from cli.admin.watch.watching import watch
 from cli.admin_client import connect
 from model.commands.consumer import ConsumerGroupLeave
@@ -66,13 +68,10 @@ async def test_what_happens_is_told(server: Server) -> None:
 
     def look() -> None:
         with connect(server.address, 30.0) as client:
-            watch(
-                lambda: client.describe_group("g").group,
-                steps,
-                pause=steps.pause,
-                now_s=lambda: 0.0,
-                patience_s=1.0,
+            looks = AskedLooks(
+                lambda: client.describe_group("g").group, 1.0, lambda: 0.0, lambda _: steps.pause()
             )
+            watch(looks, steps, now_s=lambda: 0.0, patience_s=1.0)
 
     await asyncio.to_thread(look)
     begun, joined, grown, still, left, empty, gone = steps.told
@@ -82,6 +81,35 @@ async def test_what_happens_is_told(server: Server) -> None:
     assert any(line.startswith("group epoch ") for line in grown)
     assert "m2 is gone" in left
     assert "m1 is gone; it had orders-0, orders-1, orders-2, orders-3" in empty
+
+
+async def test_the_server_tells_of_each_change(server: Server) -> None:
+    await server.run("topic", "create", "orders=4")
+    await join(server, "g", "m1")
+    steps = Steps(
+        lambda: join(server, "g", "m2"),
+        lambda: server.runtime.call(leave("m2")),
+        lambda: server.runtime.call(leave("m1")),
+        lambda: server.runtime.call(DeleteGroup(CALLER, GroupId("g"))),
+    )
+
+    def describe() -> admin_pb2.Group:
+        raise AssertionError("the server is not asked")
+
+    def look() -> None:
+        asked = AskedLooks(describe, 1.0, lambda: 0.0, describe)  # type: ignore[arg-type]
+        with connect(server.address, 30.0) as client:
+            looks = ToldLooks(
+                lambda: open_group_stream(client, "g", lambda: 0.0), asked, time.sleep
+            )
+            looks.pause = steps.pause  # type: ignore[method-assign]
+            watch(looks, steps, now_s=lambda: 0.0, patience_s=1.0)
+
+    await asyncio.to_thread(look)
+    told = [line for lines in steps.told for line in lines]
+    seen = [told.index(line) for line in ("g", "m2 is gone", "g is gone")]
+    assert seen == sorted(seen)
+    assert any(line.startswith("m2 joined (client ") for line in told)
 
 
 def between_looks(monkeypatch: pytest.MonkeyPatch, act: Callable[[float], None]) -> None:
@@ -119,7 +147,7 @@ async def test_ctrl_c_is_exit_code_130(server: Server, monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     between_looks(monkeypatch, interrupt)
-    result = await server.run("group", "watch", "g")
+    result = await server.run("group", "watch", "g", "--interval", "1s")
     assert (result.exit_code, result.error) == (130, "")
     (line,) = result.out.splitlines()
     assert line.endswith(

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from cli.admin.watch.group_changes import Change
+from cli.admin.watch.looks import AskedLooks
 from cli.admin.watch.tellers import LINES_MAX, JsonLines, Lines, Screen, compute_lines
 from cli.admin.watch.watching import watch
 from cli.errors import CommandError, ExitCode
@@ -39,9 +40,9 @@ class Told:
         self.lines.append(f"note {text}")
 
 
-def run(looks: Sequence[Look], told: Told) -> None:
+def run(found: Sequence[Look], told: Told) -> None:
     """Watch with patience for 30 s; 10 s pass between two looks."""
-    rest, passed_s = list(looks), [0.0]
+    rest, passed_s = list(found), [0.0]
 
     def describe() -> admin_pb2.Group:
         look = rest.pop(0)
@@ -49,10 +50,11 @@ def run(looks: Sequence[Look], told: Told) -> None:
             raise look
         return look
 
-    def pause() -> None:
-        passed_s[0] += 10.0
+    def sleep(duration_s: float) -> None:
+        passed_s[0] += duration_s
 
-    watch(describe, told, pause=pause, now_s=lambda: passed_s[0], patience_s=30.0)
+    looks = AskedLooks(describe, 10.0, lambda: passed_s[0], sleep)
+    watch(looks, told, now_s=lambda: passed_s[0], patience_s=30.0)
 
 
 def test_it_ends_with_the_group() -> None:
