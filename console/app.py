@@ -13,7 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.headers import PAGE_HEADERS
+from console.pages.group_page import GROUP_PAGES
 from console.pages.groups_page import GROUPS_PAGES
+from console.pages.lanes_page import LANES_PAGES
 from console.pages.signin_page import SIGN_IN_PAGES
 from console.refusals import describe
 from console.serving import serve_page, serve_refusal
@@ -26,7 +28,7 @@ _MESSAGES: Final = {
     405: "This page cannot be asked for in this way.",
 }
 
-PAGES: Final[tuple[Page, ...]] = (*SIGN_IN_PAGES, *GROUPS_PAGES)
+PAGES: Final[tuple[Page, ...]] = (*SIGN_IN_PAGES, *GROUPS_PAGES, *GROUP_PAGES, *LANES_PAGES)
 
 _Scope = MutableMapping[str, Any]
 _App = Callable[[_Scope, Any, Any], Awaitable[None]]

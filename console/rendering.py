@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.environment import TemplateModule
 
 from console.urls import make_url
 
@@ -56,6 +57,11 @@ class Renderer:
                 await asyncio.sleep(0)
                 until_s = time.monotonic() + _SLICE_S
         return "".join(parts)
+
+    async def load_macros(self, name: str) -> TemplateModule:
+        """The macros of a template, for parts of pages that are rendered by themselves."""
+        template = await asyncio.to_thread(self._environment.get_template, name)
+        return template.module
 
     def _compute_static_url(self, name: str) -> str:
         return make_url("static", name, v=self.static[name].tag)

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from console.live.live_groups import LiveGroups
 from console.rendering import Renderer
 from console.signin.browsers import Browser, Browsers
 from console.signin.doorkeeper import Doorkeeper
@@ -30,6 +31,7 @@ class Site:
     versions: Mapping[str, str]
     hosts: frozenset[str] = frozenset()
     streams: EventStreams = field(default_factory=EventStreams)
+    live: LiveGroups = field(default_factory=LiveGroups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ CALLED_BY_OTHERS: Final = {
     "__getattr__": "Python",
     "demo": "cli.main",
     "whatif": "cli.main",
-    "timeline": "cli.main",
     "eof_received": "asyncio",
     "capture_signals": "uvicorn",
     "to_string": "starlette",

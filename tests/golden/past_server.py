@@ -13,6 +13,7 @@ from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSet
 from coordinator.runtime.as_of.log_reads import LogReads, Pace
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
+from coordinator.service.calls.local_calls import LocalCalls
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -48,6 +49,7 @@ class PastServer(NamedTuple):
     history: HistoryReads
     admin: admin_pb2_grpc.AdminServiceAsyncStub
     groups: group_pb2_grpc.GroupServiceAsyncStub
+    calls: LocalCalls
 
     async def describe(
         self, group_id: str, as_of: types_pb2.AsOf
@@ -111,6 +113,7 @@ async def running_past_server(
             history,
             admin_pb2_grpc.AdminServiceStub(channel),
             group_pb2_grpc.GroupServiceStub(channel),
+            server.local_calls,
         )
     finally:
         await channel.close(None)

@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from google.rpc.error_details_pb2 import ErrorInfo
 from google.rpc.status_pb2 import Status
 
@@ -75,7 +76,7 @@ class LocalContext:
         self._metadata = metadata
         self._certificates = certificates
         self._on_done: list[Callable[[object], None]] = []
-        self.written: asyncio.Queue[Message] = asyncio.Queue(WRITTEN_MAX)
+        self.written: asyncio.Queue[Message | bytes] = asyncio.Queue(WRITTEN_MAX)
 
     def peer(self) -> str:
         return self._peer
@@ -86,7 +87,10 @@ class LocalContext:
     def auth_context(self) -> Mapping[str, Sequence[bytes]]:
         return {"x509_pem_cert": self._certificates} if self._certificates else {}
 
-    async def write(self, message: Message) -> None:
+    async def send_initial_metadata(self, metadata: _Trailers) -> None:
+        """Nobody waits for it here."""
+
+    async def write(self, message: Message | bytes) -> None:
         await self.written.put(message)
 
     async def abort(
@@ -138,8 +142,9 @@ class LocalCalls:
 
         # A task of its own has a context of its own, in which CALLING is set.
         task = asyncio.create_task(carry_out())
-        if descriptor.methods_by_name[method].server_streaming:
-            return _read(context, task)
+        described = descriptor.methods_by_name[method]
+        if described.server_streaming:
+            return _read(context, task, GetMessageClass(described.output_type))
         try:
             return await task
         finally:
@@ -151,8 +156,17 @@ class LocalCalls:
         self._stopped.set()
 
 
-async def _read(context: LocalContext, task: asyncio.Task[Any]) -> AsyncIterator[Message]:
-    """What the servicer writes, to its end. Raises ``CallRefused``."""
+async def _read(
+    context: LocalContext, task: asyncio.Task[Any], kind: type[Message]
+) -> AsyncIterator[Message]:
+    """What the servicer writes, to its end. Raises ``CallRefused``.
+
+    What is written to many is written as bytes, which gRPC sends as they are.
+    """
+
+    def decode(message: Message | bytes) -> Message:
+        return kind.FromString(message) if isinstance(message, bytes) else message
+
     reading = asyncio.create_task(context.written.get())
     try:
         while True:
@@ -163,9 +177,9 @@ async def _read(context: LocalContext, task: asyncio.Task[Any]) -> AsyncIterator
                 break
             message = reading.result()
             reading = asyncio.create_task(context.written.get())
-            yield message
+            yield decode(message)
         while not context.written.empty():
-            yield context.written.get_nowait()
+            yield decode(context.written.get_nowait())
         await task
     finally:
         reading.cancel()

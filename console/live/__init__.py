@@ -1,0 +1,1 @@
+"""Pages that change while they are looked at: server-sent events, each group followed once."""

@@ -1,0 +1,115 @@
+"""The questions that the page of a group asks, of the present and of a past position."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from google.protobuf.message import Message
+
+from console.live.group_sections import Answers
+from console.views.partitions_view import Place, Rows, find_committed, find_owners, list_uncommitted
+from coordinator.service.calls.local_calls import CallRefused
+from muster.v1 import admin_pb2, explain_pb2, group_pb2, types_pb2
+
+REBALANCES: Final = 20
+"""So many rebalances are listed on a page."""
+UNCOMMITTED_MAX: Final = 10_000
+"""Of so many partitions without a committed offset the end is asked for."""
+
+
+class Ask(Protocol):
+    """Asks a service of gRPC for somebody. Raises ``CallRefused``."""
+
+    async def __call__(self, service: str, method: str, request: Message, /) -> Message: ...
+
+
+async def ask_group(ask: Ask, group_id: str) -> admin_pb2.Group:
+    """The group as it is. Raises ``CallRefused``."""
+    request = admin_pb2.DescribeGroupRequest(group_id=group_id)
+    answer = await ask("AdminService", "DescribeGroup", request)
+    assert isinstance(answer, admin_pb2.DescribeGroupResponse)
+    return answer.group
+
+
+async def ask_committed(ask: Ask, group: admin_pb2.Group) -> Rows:
+    """Committed and end offsets, also of partitions that a member owns without a commit.
+
+    Nothing where the offsets are not the visitor's to see.
+    """
+    rows = await _fetch(ask, group.group_id, None)
+    missing = list_uncommitted(find_owners(group.members), rows)[:UNCOMMITTED_MAX]
+    if missing:
+        rows |= await _fetch(ask, group.group_id, missing)
+    return rows
+
+
+async def _fetch(ask: Ask, group_id: str, places: Sequence[Place] | None) -> Rows:
+    request = group_pb2.FetchOffsetsRequest(group_id=group_id, with_end_offsets=True)
+    if places is not None:
+        topics: dict[str, list[int]] = {}
+        for name, partition in places:
+            topics.setdefault(name, []).append(partition)
+        request.partitions.topics.extend(
+            types_pb2.TopicPartitions(topic_name=name, partitions=numbers)
+            for name, numbers in topics.items()
+        )
+    answer = await ask("GroupService", "FetchOffsets", request)
+    assert isinstance(answer, group_pb2.FetchOffsetsResponse)
+    return find_committed(answer.topics)
+
+
+async def ask_rebalances(
+    ask: Ask, group_id: str, until_ms: int = 0, page_token: str = ""
+) -> explain_pb2.ExplainGroupResponse:
+    """The last rebalances that began before a time, and whether there are more."""
+    request = explain_pb2.ExplainGroupRequest(
+        group_id=group_id, until_ms=until_ms, page_size=REBALANCES, page_token=page_token
+    )
+    answer = await ask("ExplainService", "ExplainGroup", request)
+    assert isinstance(answer, explain_pb2.ExplainGroupResponse)
+    return answer
+
+
+async def ask_present(ask: Ask, group_id: str, page: int = 1) -> Answers:
+    """All that is shown of the present. Raises ``CallRefused``."""
+    group = await ask_group(ask, group_id)
+    at_ms = read_wall_ms()
+    committed = await ask_committed(ask, group)
+    told = await ask_rebalances(ask, group_id)
+    return Answers(group, committed, told.rebalances, at_ms, page)
+
+
+async def ask_past(
+    ask: Ask, group_id: str, as_of: types_pb2.AsOf, page: int = 1
+) -> tuple[Answers, types_pb2.LogPosition]:
+    """What was at a past position, and where that is. Raises ``CallRefused``."""
+    described, fetched = await asyncio.gather(
+        ask("AdminService", "DescribeGroup", _describe_at(group_id, as_of)),
+        ask("GroupService", "FetchOffsets", _fetch_at(group_id, as_of)),
+    )
+    assert isinstance(described, admin_pb2.DescribeGroupResponse)
+    assert isinstance(fetched, group_pb2.FetchOffsetsResponse)
+    position = described.position
+    until_ms = max(position.timestamp_ms, as_of.timestamp_ms) + 1
+    rebalances: Sequence[explain_pb2.Rebalance] = ()
+    # The ledger may have less than the log, as after an import.
+    with suppress(CallRefused):
+        rebalances = (await ask_rebalances(ask, group_id, until_ms)).rebalances
+    committed = find_committed(fetched.topics)
+    return Answers(described.group, committed, rebalances, until_ms, page), position
+
+
+def _describe_at(group_id: str, as_of: types_pb2.AsOf) -> admin_pb2.DescribeGroupRequest:
+    return admin_pb2.DescribeGroupRequest(group_id=group_id, as_of=as_of)
+
+
+def _fetch_at(group_id: str, as_of: types_pb2.AsOf) -> group_pb2.FetchOffsetsRequest:
+    return group_pb2.FetchOffsetsRequest(group_id=group_id, as_of=as_of)
+
+
+def read_wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,127 @@
+"""What the page of a group shows, section by section, from the answers to its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from console.live.fragments import Row
+from console.views.group_view import (
+    GroupFacts,
+    MemberRow,
+    compute_facts,
+    compute_member,
+    compute_waits,
+)
+from console.views.lag_history import LagHistory, describe_trend
+from console.views.partitions_view import (
+    Owner,
+    Rows,
+    compute_partition,
+    compute_slowest_ms,
+    find_lags,
+    find_owners,
+)
+from console.views.timeline_view import compute_timeline
+from coordinator.runtime.loop.slices import Steps
+from muster.v1 import admin_pb2, explain_pb2
+
+ROWS_MAX: Final = 1_000
+"""The most members, and the most partitions, of one page."""
+_SLICE: Final = 100
+"""So many rows are made in one event-loop iteration, each in some 15 µs."""
+
+Sections = list[tuple[str, Sequence[Row]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What was answered. ``at_ms`` is the wall time of the description, ``page`` counts from 1."""
+
+    group: admin_pb2.Group
+    committed: Rows
+    rebalances: Sequence[explain_pb2.Rebalance]
+    at_ms: int
+    page: int = 1
+
+
+@dataclass(slots=True)
+class RowMaker:
+    """Makes the rows of one group. Members that were answered as before are not looked at again."""
+
+    history: LagHistory | None = None
+    _members: dict[str, tuple[admin_pb2.GroupMember, tuple[object, ...], MemberRow]] = field(
+        default_factory=dict
+    )
+
+    def make(self, answers: Answers) -> Steps[Sections]:
+        """The sections of the page, a slice at a time."""
+        group = answers.group
+        first = (answers.page - 1) * ROWS_MAX
+        members = yield from self._make_members(group, first)
+        yield
+        owners = find_owners(group.members)
+        yield
+        partitions = yield from self._make_partitions(answers, owners, first)
+        waits, more = compute_waits(group, answers.at_ms)
+        wait_rows: list[Row] = [(f"{each.member_id}\0{each.owner_id}", each) for each in waits]
+        facts = self._add_lag(compute_facts(group), answers.committed)
+        timeline = compute_timeline(answers.rebalances)
+        places = len(owners.keys() | answers.committed.keys())
+        return [
+            ("facts", [("facts", facts)]),
+            ("waits", wait_rows),
+            ("more-waits", [("more-waits", more)] if more else []),
+            ("members", members),
+            ("partitions", partitions),
+            ("timeline", [(row.key, row) for row in timeline]),
+            ("counts", [("counts", (len(group.members), places, answers.page))]),
+        ]
+
+    def _make_members(self, group: admin_pb2.Group, first: int) -> Steps[list[Row]]:
+        # What a member's row shows of its group.
+        shared = (group.group_type, group.group_epoch, group.assignment_epoch)
+        before, after = self._members, {}
+        rows: list[Row] = []
+        for number, member in enumerate(group.members[first : first + ROWS_MAX]):
+            known = before.get(member.member_id)
+            if known is None or known[1] != shared or known[0] != member:
+                known = (member, shared, compute_member(group, member))
+            after[member.member_id] = known
+            rows.append((member.member_id, known[2]))
+            if number % _SLICE == _SLICE - 1:
+                yield
+        self._members = after
+        return rows
+
+    def _make_partitions(
+        self, answers: Answers, owners: dict[tuple[str, int], Owner], first: int
+    ) -> Steps[list[Row]]:
+        committed, nobody = answers.committed, Owner()
+        places = sorted(owners.keys() | committed.keys())
+        rows: list[Row] = []
+        for number, place in enumerate(places[first : first + ROWS_MAX]):
+            row = compute_partition(
+                place, owners.get(place, nobody), committed.get(place), self.history
+            )
+            rows.append((f"{place[0]}\0{place[1]}", row))
+            if number % _SLICE == _SLICE - 1:
+                yield
+        return rows
+
+    def _add_lag(self, facts: GroupFacts, committed: Rows) -> GroupFacts:
+        lags = find_lags(committed)
+        if not lags:
+            return facts
+        slowest_ms = compute_slowest_ms(list(committed.values()))
+        note = ""
+        if len(lags) < len(committed):
+            note = f"of {len(lags):,} of {len(committed):,} partitions: the others are not known"
+        trend = "" if self.history is None else describe_trend(self.history.total)
+        return replace(
+            facts,
+            lag=f"{sum(lags.values()):,}",
+            lag_seconds="" if slowest_ms is None else f"{slowest_ms / 1_000:.1f} s",
+            lag_note=", ".join(part for part in (trend, note) if part),
+        )

@@ -1,0 +1,189 @@
+"""A group that is looked at: asked once for all who see the same of it, rendered once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Final
+
+import grpc
+import structlog
+
+from console.live.fragments import Fragments, Render
+from console.live.group_questions import (
+    ask_committed,
+    ask_present,
+    ask_rebalances,
+    read_wall_ms,
+)
+from console.live.group_sections import Answers, RowMaker
+from console.live.group_watch import watch_group
+from console.views.lag_history import LagHistory
+from console.views.partitions_view import find_lags
+from coordinator.service.calls.local_calls import CallRefused, LocalCalls, Visitor
+from coordinator.service.wire.answer_slices import run_steps
+from muster.v1 import admin_pb2, explain_pb2
+
+LAG_INTERVAL_S: Final = 2.0
+"""How often offsets are looked at while somebody looks at them."""
+LAG_SHARE: Final = 0.02
+"""Looking at the offsets of a large group takes at most this part of the time."""
+
+ADMITTED_S: Final = 1.0
+"""So long after a page was made its stream is opened without another look at rights."""
+
+log = structlog.get_logger()
+
+
+class LiveGroup:
+    """One group, as those of one identity see it from one host."""
+
+    def __init__(self, calls: LocalCalls, group_id: str, visitor: Visitor, render: Render) -> None:
+        self._calls = calls
+        self._visitor = visitor
+        self._history = LagHistory()
+        self._rows = RowMaker(self._history)
+        self._lock = asyncio.Lock()
+        self._answers: Answers | None = None
+        self._changed = asyncio.Event()
+        self._following: list[asyncio.Task[None]] = []
+        self._refreshed_s = -math.inf
+        self.group_id = group_id
+        self.boot = secrets.token_hex(6)
+        """Versions are those of this object alone."""
+        self.fragments = Fragments(render)
+        self.readers = 0
+        self.used_s = 0.0
+        """When it was last of use, on the clock of the event loop."""
+        self.error: CallRefused | None = None
+
+    @property
+    def tag(self) -> str:
+        """The version that is shown now."""
+        return f"{self.boot}-{self.fragments.version}"
+
+    def find_seen(self, tag: str) -> int:
+        """The version of a tag, which a client may have made up; 0 if it is of something else."""
+        boot, _, version = tag.partition("-")
+        if boot != self.boot or not (version.isascii() and version.isdecimal()):
+            return 0
+        return int(version) if len(version) < 16 else 0
+
+    async def refresh(self, visitor: Visitor) -> Answers:
+        """Ask for everything, for somebody who opens the page. Raises ``CallRefused``."""
+        async with self._lock:
+            self._visitor = visitor
+            answers = await ask_present(self._ask, self.group_id)
+            await self._show(answers, has_lags=True)
+            self._refreshed_s = asyncio.get_running_loop().time()
+            return answers
+
+    async def admit(self, visitor: Visitor) -> None:
+        """See whether the visitor still may see it. Raises ``CallRefused``."""
+        if asyncio.get_running_loop().time() - self._refreshed_s > ADMITTED_S:
+            await self.refresh(visitor)
+
+    async def wait(self, seen: int) -> None:
+        """Wait for a version other than ``seen``, or the end."""
+        while self.fragments.version == seen and self.error is None:
+            await self._changed.wait()
+
+    def add_reader(self) -> None:
+        """Somebody is told of changes from now on; the first one makes that changes are found."""
+        self.readers += 1
+        if not self._following:
+            self._following = [
+                asyncio.create_task(self._follow_changes(), name="console-group"),
+                asyncio.create_task(self._follow_offsets(), name="console-offsets"),
+            ]
+
+    def remove_reader(self) -> None:
+        """Somebody has gone; without readers nothing is asked."""
+        self.readers -= 1
+        if not self.readers:
+            self.close()
+
+    def close(self) -> None:
+        """Follow the group no more."""
+        for task in self._following:
+            task.cancel()
+        self._following = []
+
+    # ------------------------------------------------------------------------------- following
+
+    async def _follow_changes(self) -> None:
+        try:
+            async with aclosing(watch_group(self._calls, self._visitor, self.group_id)) as groups:
+                async for group in groups:
+                    async with self._lock:
+                        await self._show_group(group)
+            raise CallRefused(grpc.StatusCode.UNAVAILABLE, "the server has ended the stream")
+        except CallRefused as error:
+            self._end(error)
+        except Exception:
+            log.exception("console_group_failed", group_id=self.group_id)
+            self._end(CallRefused(grpc.StatusCode.INTERNAL, "the group could not be shown"))
+
+    async def _follow_offsets(self) -> None:
+        loop = asyncio.get_running_loop()
+        took_s = 0.0
+        try:
+            while True:
+                await asyncio.sleep(max(LAG_INTERVAL_S, took_s / LAG_SHARE))
+                began_s = loop.time()
+                async with self._lock:
+                    if self._answers is not None:
+                        committed = await ask_committed(self._ask, self._answers.group)
+                        answers = replace(self._answers, committed=committed)
+                        await self._show(answers, has_lags=True)
+                took_s = loop.time() - began_s
+        except CallRefused as error:
+            self._end(error)
+        except Exception:
+            log.exception("console_offsets_failed", group_id=self.group_id)
+
+    async def _show_group(self, group: admin_pb2.Group) -> None:
+        before = self._answers
+        if before is None:
+            answers = await ask_present(self._ask, self.group_id)
+            await self._show(answers, has_lags=True)
+            return
+        at_ms = read_wall_ms()
+        rebalances = before.rebalances
+        if _may_have_rebalanced(before, group):
+            rebalances = (await ask_rebalances(self._ask, self.group_id)).rebalances
+        await self._show(
+            replace(before, group=group, rebalances=rebalances, at_ms=at_ms), has_lags=False
+        )
+
+    async def _show(self, answers: Answers, *, has_lags: bool) -> None:
+        if has_lags:
+            self._history.add(answers.at_ms, find_lags(answers.committed))
+        self._answers = answers
+        sections = await run_steps(self._rows.make(answers))
+        if await run_steps(self.fragments.update(sections)):
+            self._tell()
+
+    async def _ask(self, service: str, method: str, request: Any) -> Any:
+        return await self._calls.call(service, method, request, self._visitor)
+
+    def _end(self, error: CallRefused) -> None:
+        self.error = error
+        self._tell()
+
+    def _tell(self) -> None:
+        """Wake up all who wait."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _may_have_rebalanced(before: Answers, group: admin_pb2.Group) -> bool:
+    shown = before.group
+    is_same = (shown.group_epoch, shown.state) == (group.group_epoch, group.state)
+    goes_on = any(
+        each.ending == explain_pb2.REBALANCE_ENDING_GOES_ON for each in before.rebalances[:1]
+    )
+    return not is_same or goes_on or shown.assignment_epoch != group.assignment_epoch

@@ -1,0 +1,84 @@
+"""The rebalances of a group with their causes, as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from muster.v1 import explain_pb2
+from wording.causes import describe_cause
+from wording.times import render_span, render_time
+
+_STEPS: Final = {
+    explain_pb2.HELD_UP_STEP_REVOKING: "revoking",
+    explain_pb2.HELD_UP_STEP_ACKNOWLEDGING: "acknowledging",
+    explain_pb2.HELD_UP_STEP_JOINING: "joining",
+    explain_pb2.HELD_UP_STEP_ASSIGNING: "assigning",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One rebalance. ``settled_ms`` is when to look for how it ended; 0 while it goes on."""
+
+    key: str
+    began: str
+    began_ms: int
+    settled_ms: int
+    epochs: str
+    kind: str
+    cause: str
+    moved: str
+    ending: str
+    held_up: str
+
+
+def compute_timeline(rebalances: Sequence[explain_pb2.Rebalance]) -> list[TimelineRow]:
+    """A row for each, the last one first as they come."""
+    return [_compute_row(each) for each in rebalances]
+
+
+def _compute_row(rebalance: explain_pb2.Rebalance) -> TimelineRow:
+    goes_on = rebalance.ending == explain_pb2.REBALANCE_ENDING_GOES_ON
+    has_ended = rebalance.HasField("ended_ms")
+    return TimelineRow(
+        key=f"{rebalance.began_ms}.{rebalance.epoch}",
+        began=render_time(rebalance.began_ms),
+        began_ms=rebalance.began_ms,
+        settled_ms=0 if goes_on else rebalance.ended_ms if has_ended else rebalance.began_ms,
+        epochs=f"{rebalance.epoch_before} → {rebalance.epoch}",
+        kind=render_cause_name(rebalance.cause),
+        cause=describe_cause(rebalance),
+        moved=str(rebalance.partitions_moved) if rebalance.HasField("partitions_moved") else "",
+        ending=_describe_ending(rebalance),
+        # While it goes on, the times grow with each look.
+        held_up=", ".join(_render_held_up(each, goes_on) for each in rebalance.held_up),
+    )
+
+
+def _describe_ending(rebalance: explain_pb2.Rebalance) -> str:
+    took = render_span(max(rebalance.ended_ms - rebalance.began_ms, 0))
+    match rebalance.ending:
+        case explain_pb2.REBALANCE_ENDING_CONVERGED:
+            return f"converged after {took}"
+        case explain_pb2.REBALANCE_ENDING_OVERTAKEN:
+            return f"overtaken after {took}"
+        case explain_pb2.REBALANCE_ENDING_GOES_ON:
+            return "goes on"
+        case _:
+            return "not known: the server was restarted"
+
+
+def _render_held_up(held: explain_pb2.HeldUp, goes_on: bool) -> str:
+    client = f" ({held.client_id})" if held.client_id else ""
+    step = f", {_STEPS[held.step]}" if held.step in _STEPS else ""
+    took = "" if goes_on else f", {render_span(held.took_ms)}"
+    return f"{held.member_id}{client}{step}{took}"
+
+
+def render_cause_name(cause: int) -> str:
+    """As the metric `muster_rebalances_total` spells it; a later version may have others."""
+    if cause not in explain_pb2.RebalanceCause.values():
+        return "unknown"
+    return explain_pb2.RebalanceCause.Name(cause).removeprefix("REBALANCE_CAUSE_").lower()
