@@ -37,10 +37,11 @@ from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
     encode_assignment,
 )
+from coordinator.core.state.epoch_causes import compute_member_cause
 from coordinator.core.state.outcome import BeginClassicSessions, Outcome, convert
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
-from model.causes import Cause, CauseKind
+from model.causes import CauseKind
 from model.commands.classic import JoinProtocol
 from model.configs.migration_policy import allows_downgrade
 from model.ids import MemberId, TopicName
@@ -118,7 +119,9 @@ def _downgrade(
     yield
     reason = "only classic members are left: the group is downgraded"
     first = min(gone, default=MemberId(""))
-    cause = Cause(CauseKind.MIGRATED, first, reason=reason)
+    member = group.member(first)
+    metadata = None if member is None else member.metadata
+    cause = compute_member_cause(CauseKind.MIGRATED, first, metadata, reason)
     rebalance(draft, shard.settings_of(group.group_id), ClassicEvent.GONE, (reason, cause))
     yield
     assert isinstance(record.value, GroupMetadataValue), "it is the record of a group"

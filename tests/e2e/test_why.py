@@ -196,11 +196,12 @@ async def test_generations_of_a_classic_group(server: MusterServer) -> None:
     }
     with polled(server, "a", **classic):
         joined = await wait_for(server, "member_joined", of_client("a"))
-        assert (joined["group_type"], joined["partitions_moved"]) == ("classic", None)
+        assert (joined["group_type"], joined["partitions_moved"]) == ("classic", 4)
         with polled(server, "b", **classic):
             await wait_for(server, "member_joined", of_client("b"))
         left = await wait_for(server, "member_left")
         assert (left["client_id"], left["client_host"]) == ("b", "/127.0.0.1")
+        assert left["partitions_moved"] == 2
         assert {each["step"] for each in left["held_up"]} <= {"joining", "assigning"}
         assert left["epoch"] == left["epoch_before"] + 1
 

@@ -66,6 +66,7 @@ from tests.scenarios.removal_text import make_removal
 from tests.scenarios.reset_text import make_reset
 from tests.scenarios.server import ScenarioServer
 from tests.scenarios.user_text import make_alter, make_list_users, make_set_user
+from tests.scenarios.why_text import make_why
 from tests.support.imported_groups import make_imported
 from tests.support.virtual.server import CALLER, REBALANCE_TIMEOUT_MS, Pending, make_topic_id
 
@@ -196,6 +197,7 @@ class Commands:
             "convert": lambda line: ConvertToClassicGroup(
                 CALLER, GroupId(line.words[0]), "validate-only" in line.words
             ),
+            "why": lambda line: make_why(line.words[0]),
             "list-configs": lambda line: ListGroupConfigs(CALLER),
             "transactions": lambda line: ListTransactions(CALLER),
             "allow": make_create,

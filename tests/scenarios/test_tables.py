@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from model.causes import CauseKind
 from tests.groups import CHECKOUT
 
 HERE = Path(__file__).parent
@@ -32,3 +33,9 @@ def test_every_row_of_the_heartbeat_has_a_line() -> None:
 def test_every_row_of_bad_input_about_groups_has_a_line() -> None:
     rows = (*range(13, 17), *range(19, 22), 24)
     assert re.findall(r"^\| row (\d+) \|", README, re.M) == [str(row) for row in rows]
+
+
+def test_each_cause_of_a_rebalance_has_a_text() -> None:
+    texts = "\n".join(path.read_text() for path in (HERE / "why").glob("*.txt"))
+    told = set(re.findall(r"^(?:classic )?\d+->\d+: (\w+)", texts, re.MULTILINE))
+    assert told == {kind.value for kind in CauseKind}

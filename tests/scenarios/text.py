@@ -58,6 +58,7 @@ from model.responses.classic import (
 )
 from model.responses.configs import GroupConfigsResponse, ListGroupConfigsResponse
 from model.responses.consumer import ConsumerGroupHeartbeatResponse, ConsumerGroupLeaveResponse
+from model.responses.explain import ExplainGroupResponse
 from model.responses.freezes import GroupFrozen, GroupResumed
 from model.responses.groups import (
     ConsumerGroupDescribeResponse,
@@ -94,6 +95,7 @@ from tests.scenarios.quota_text import format_quota_answer, format_quotas
 from tests.scenarios.removal_text import format_removal
 from tests.scenarios.reset_text import format_reset, format_reset_answer
 from tests.scenarios.user_text import format_credential, format_users
+from tests.scenarios.why_text import format_why
 from tests.support.virtual.scheduler import START_WALL_MS
 
 NOTHING = "-"
@@ -246,6 +248,7 @@ def _format_others(answer: Answer) -> list[str]:
             | ResetProgress()
             | GroupFrozen()
             | GroupResumed()
+            | ExplainGroupResponse()
         ):
             return _format_listed(answer)
         case DescribeAclsResponse(acls):
@@ -277,8 +280,11 @@ def _format_listed(
     | OffsetsReset
     | ResetProgress
     | GroupFrozen
-    | GroupResumed,
+    | GroupResumed
+    | ExplainGroupResponse,
 ) -> list[str]:
+    if isinstance(answer, ExplainGroupResponse):
+        return format_why(answer, format_ms)
     if isinstance(answer, GroupFrozen | GroupResumed):
         return format_freeze_answer(answer)
     if isinstance(answer, OffsetsReset | ResetProgress):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.outcome import NoteEpochCauses
 from model.causes import Cause, CauseKind
 from model.commands.consumer import LeavingMember
-from model.ids import GroupId, MemberId, TopicName
+from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue
 from model.topics import TopicImage
 
@@ -22,7 +22,7 @@ ADMIN_CLIENT_REASON: Final = "member was removed by an admin"
 """What Kafka's AdminClient says, if it is not told what to say (KIP-800)."""
 
 
-def _compute_member_cause(
+def compute_member_cause(
     kind: CauseKind,
     member_id: MemberId,
     metadata: ConsumerGroupMemberMetadataValue | None,
@@ -53,7 +53,7 @@ def note_change(
         kind = CauseKind.MEMBER_JOINED
     else:
         kind = CauseKind.SUBSCRIPTION_CHANGED if is_subscription else CauseKind.ASSIGNOR_CHANGED
-    return NoteEpochCauses(group_id, (_compute_member_cause(kind, member_id, updated),))
+    return NoteEpochCauses(group_id, (compute_member_cause(kind, member_id, updated),))
 
 
 def compute_leave_kind(leaving: LeavingMember) -> CauseKind:
@@ -72,7 +72,7 @@ def note_departures(
 ) -> NoteEpochCauses:
     """The causes that members are who leave together, each with its reason."""
     named = [
-        _compute_member_cause(kind, member.member_id, member.metadata, reason)
+        compute_member_cause(kind, member.member_id, member.metadata, reason)
         for (member, reason), _ in zip(members, range(CAUSES_MAX), strict=False)
     ]
     return NoteEpochCauses(group_id, tuple(named), count)
@@ -93,9 +93,19 @@ def compute_topic_cause(
             return Cause(CauseKind.TOPIC_CREATED, topic_name=name)
         if known < topic.partitions:
             return Cause(CauseKind.PARTITIONS_ADDED, topic_name=name)
-    if any(topic_id not in there for topic_id in group.numbers.topics):
+    gone = (topic_id for topic_id in group.numbers.topics if topic_id not in there)
+    if any(_is_in_target(group, topic_id) for topic_id in gone):
         return Cause(CauseKind.TOPIC_DELETED)
     return Cause(CauseKind.RACKS_CHANGED)
+
+
+def _is_in_target(group: ConsumerGroup, topic_id: TopicId) -> bool:
+    """Whether the last target has partitions of the topic. Members may keep others for a while."""
+    return any(
+        number != NOBODY
+        for each in group.numbers.ranges(topic_id)
+        for number in group.target[each.base : each.base + each.size]
+    )
 
 
 def cut_reason(reason: str | None) -> str:

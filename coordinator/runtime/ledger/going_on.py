@@ -30,7 +30,7 @@ class GoingOn:
 
     ``asked`` says since when members are asked to give partitions up. ``waiting`` are the members
     that may not have converged: each is looked at until it has, so that all looks together cost
-    what one walk over the members does.
+    what one walk over the members does. ``assigned`` is a classic group at its last assignments.
     """
 
     # More than 15 attributes: those of consumer groups, and those of classic ones.
@@ -51,6 +51,7 @@ class GoingOn:
     waiting: Iterator[Member] | None = None
     witness: Member | None = None
     generation: int = 0
+    assigned: ClassicGroup | None = None
     has_joined: bool = False
     held_up: list[HeldUp] = field(default_factory=list)
     unsettled_wall_ms: int = -1
@@ -148,7 +149,9 @@ class GoingOn:
             for each in islice(late, HELD_UP_MAX)
         ]
 
-    def make_classic_entry(self, generation: int, converged_ms: int | None = None) -> Rebalance:
+    def make_classic_entry(
+        self, generation: int, converged_ms: int | None = None, moved: int | None = None
+    ) -> Rebalance:
         """The entry of a rebalance that led to the generation of a classic group."""
         return Rebalance(
             self.began_wall_ms,
@@ -157,7 +160,7 @@ class GoingOn:
             True,
             self.cause,
             self.causes,
-            None,
+            moved,
             converged_ms,
             tuple(sorted(self.held_up, key=lambda each: -each.took_ms)),
         )

@@ -24,6 +24,7 @@ from coordinator.core.state.outcome import (
 )
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.ledger.generation_moves import compute_generation_moves
 from coordinator.runtime.ledger.going_on import GoingOn, find_client_id
 from coordinator.runtime.ledger.silence import GONE, compute_silence_ms
 from coordinator.runtime.loop.stats import Stats
@@ -56,12 +57,13 @@ class RebalanceLedger:
         self._touched: dict[GroupId, None] = {}
         self._unwritten: dict[bytes, bytes] = {}
         self._silence_ms: int | None = None
+        self._classic: ClassicGroup | None = None
 
     # ------------------------------------------------------------------ what outcomes tell
 
     def before(self, shard: Shard, command: object, outcome: Outcome) -> None:
         """Note what is forgotten with a member: how long it was silent, that it did not join."""
-        self._silence_ms = None
+        self._silence_ms = self._classic = None
         if isinstance(command, ExpireClassicDeadline):
             self._note_late(shard, command)
         for effect in outcome.effects:
@@ -69,6 +71,7 @@ class RebalanceLedger:
                 cause = effect.causes[0] if effect.causes else None
             elif type(effect) is NoteRebalance:
                 cause = effect.cause
+                self._classic = shard.classic_group(effect.group_id)
             else:
                 continue
             if cause is not None and cause.kind in GONE:
@@ -114,7 +117,11 @@ class RebalanceLedger:
             now = self._clock.now()
             going = GoingOn(cause, now.monotonic_ms, now.wall_ms, is_classic=True, causes=1)
             going.generation = effect.generation
+            going.assigned = self._classic
             if known is not None:
+                if known.is_classic and known.assigned is not None:
+                    # The members have lost what it assigned, and nobody has assigned since.
+                    going.assigned = known.assigned
                 going.unsettled_wall_ms = known.unsettled_wall_ms
             self.going_on[effect.group_id] = going
 
@@ -167,7 +174,9 @@ class RebalanceLedger:
         if group.members:
             going.held(group, group.leader, HeldUpBy.ASSIGNING, now_ms - going.began_ms)
         converged_ms = max(self._clock.now().wall_ms, going.began_wall_ms)
-        entry = going.make_classic_entry(group.generation, converged_ms)
+        entry = going.make_classic_entry(
+            group.generation, converged_ms, _compute_moved(going, group)
+        )
         self._count("classic", going, entry)
         self._put(group.group_id, entry)
         del self.going_on[group.group_id]
@@ -254,3 +263,9 @@ class RebalanceLedger:
             max(self._clock.now().wall_ms, going.began_wall_ms) if is_over else None,
             held_up,
         )
+
+
+def _compute_moved(going: GoingOn, group: ClassicGroup) -> int | None:
+    """How many partitions the leader has moved; ``None`` if nobody knows who had them before."""
+    is_known = going.assigned is not None or going.generation == 0
+    return compute_generation_moves(going.assigned, group) if group.members and is_known else None

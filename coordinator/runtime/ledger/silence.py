@@ -17,8 +17,9 @@ GONE: Final = (
     CauseKind.SESSION_EXPIRED,
     CauseKind.REBALANCE_TIMEOUT,
     CauseKind.ADMINISTRATOR,
+    CauseKind.MIGRATED,
 )
-"""Causes whose member is gone."""
+"""Causes whose member is gone; of a migration, the one whose protocol the group no longer has."""
 
 
 def compute_silence_ms(

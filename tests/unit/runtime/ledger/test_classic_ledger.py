@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from model.causes import CauseKind
@@ -46,9 +47,20 @@ def join(server: VirtualServer, member: str, *, is_known: bool = False, reason: 
     server.advance(1)  # A first join phase ends by its timer.
 
 
-def sync(server: VirtualServer, generation: int, *members: str) -> None:
-    """The first of the members is the leader."""
-    given = tuple(MemberAssignment(MemberId(each), ASSIGNMENT) for each in members)
+def assign(*partitions: int) -> bytes:
+    """An assignment of partitions of foo."""
+    topics = (embedded.TopicPartitions("foo", partitions),)
+    return embedded.encode_assignment(embedded.Assignment(topics, None), 3)
+
+
+def sync(
+    server: VirtualServer, generation: int, *members: str, gives: Sequence[bytes] = ()
+) -> None:
+    """The first of the members is the leader, who ``gives`` each its assignment."""
+    given = tuple(
+        MemberAssignment(MemberId(each), assignment)
+        for each, assignment in zip(members, gives or [ASSIGNMENT] * len(members), strict=True)
+    )
     for each in members:
         command = SyncGroup(CALLER, G, MemberId(each), generation, given)
         server.submit(replace(command, assignments=given if each == members[0] else ()))
@@ -66,7 +78,7 @@ def test_the_first_generation() -> None:
     assert entry.cause.kind is CauseKind.MEMBER_JOINED
     assert (entry.cause.member_id, entry.cause.client_id) == ("a", CALLER.client_id)
     assert entry.cause.reason == "new here"
-    assert (entry.moved, entry.converged_ms) == (None, entry.at_ms + 41)
+    assert (entry.moved, entry.converged_ms) == (0, entry.at_ms + 41)
     (held,) = entry.held_up
     assert (held.member_id, held.by, held.took_ms) == ("a", HeldUpBy.ASSIGNING, 40)
 
@@ -103,6 +115,31 @@ def test_each_generation_has_an_entry_also_one_that_another_overtakes() -> None:
     assert overtaken.converged_ms is None
     assert (last.cause.member_id, last.epoch_before, last.epoch) == ("c", 2, 3)
     assert last.converged_ms is not None
+
+
+def test_what_the_leader_moves_is_counted() -> None:
+    server = make_server()
+    join(server, "a")
+    sync(server, 1, "a", gives=[assign(0, 1, 2, 3)])
+    join(server, "b")
+    join(server, "a", is_known=True)
+    # A rebalance that another overtakes has assigned nothing, and its members have forgotten.
+    join(server, "c")
+    for each in "ab":
+        join(server, each, is_known=True)
+    sync(server, 3, "a", "b", "c", gives=[assign(0, 1), assign(2), assign(3)])
+    server.ask(LeaveGroup(CALLER, G, (LeavingMember(MemberId("c")),)))
+    for each in "ab":
+        join(server, each, is_known=True)
+    sync(server, 4, "a", "b", gives=[assign(0, 1), assign(2)])
+    assert [entry.moved for entry in entries(server)] == [4, None, 2, 1]
+
+
+def test_what_moves_in_bytes_that_cannot_be_read_is_not_known() -> None:
+    server = make_server()
+    join(server, "a")
+    sync(server, 1, "a", gives=[b"?"])
+    assert entries(server)[-1].moved is None
 
 
 def test_whoever_is_removed_by_an_administrator() -> None:
