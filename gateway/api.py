@@ -239,12 +239,12 @@ class RequestContext(Waiting):
 
     ``advertised`` is the (host, port) of this node to return to this client. ``raw`` is the request
     from the client id on, for APIs with ``is_repeated``. ``is_long``: it is answered in slices.
-    ``began`` is when the request was read (s), 0 if it is not timed.
+    ``began_s`` is when it was taken up (``perf_counter``), 0 if it is not timed.
     """
 
     __slots__ = (
         "advertised",
-        "began",
+        "began_s",
         "body",
         "caller",
         "client",
@@ -268,7 +268,7 @@ class RequestContext(Waiting):
         *,
         request: Any = None,
         raw: bytes = b"",
-        began: float = 0.0,
+        began_s: float = 0.0,
     ) -> None:
         self.node = node
         self.client = client
@@ -279,7 +279,7 @@ class RequestContext(Waiting):
         self.advertised = advertised
         self.request = request
         self.raw = raw
-        self.began = began
+        self.began_s = began_s
         self.is_long = route.api.is_large
         self.answered = False
         self.body: bytes | None = None

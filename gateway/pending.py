@@ -9,12 +9,12 @@ from typing import Protocol
 class Pending(Protocol):
     """A repeated request in its connection's queue, served without a ``RequestContext``.
 
-    ``frame`` is its response frame, valid once ``answered``. ``began`` is when it was read, in
-    seconds of the listener's clock, 0 if it is not timed; ``key`` is that of its API.
+    ``frame`` is its response frame, valid once ``answered``. ``began_s`` is when it was taken up
+    (``perf_counter``), 0 if it is not timed; ``key`` is that of its API.
     """
 
     answered: bool
-    began: float
+    began_s: float
     frame: bytes
     key: int
 

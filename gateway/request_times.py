@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Final
 
 from coordinator.runtime.loop.stats import Histogram
 
-REPEATS_SAMPLED: Final = 64
-"""One of so many requests that are answered from memory is timed, and stands for all of them."""
-COMMITS_SAMPLED: Final = 8
-"""The same for commits that are made without being decoded."""
+REPEATS_SAMPLED: Final = 16
+"""One of so many requests that are served without being decoded is timed, and stands for all."""
 
 
 class RequestTimes:
-    """From when a request was read until its response is handed over, waits included.
+    """From when a request is taken from its connection until its response, waits included.
 
     Heartbeats that are parked are not timed: they wait for a change as long as their client allows.
+    Times are those of ``perf_counter``: the clock of the event loop stands still in an iteration.
     """
 
-    __slots__ = ("by_key", "commits_left", "left")
+    __slots__ = ("by_key", "left")
 
     def __init__(self) -> None:
         self.by_key: dict[int, Histogram] = {}
         self.left = REPEATS_SAMPLED
-        """Requests answered from memory until the next one is timed."""
-        self.commits_left = COMMITS_SAMPLED
+        """Requests that are served without being decoded until the next one is timed."""
 
-    def add(self, key: int, took_s: float, count: int = 1) -> None:
-        """Note a request of the API with this key."""
+    def add(self, key: int, began_s: float, count: int = 1) -> None:
+        """Note that a request of the API with this key is answered."""
         times = self.by_key.get(key)
         if times is None:
             times = self.by_key[key] = Histogram()
-        times.add(took_s, count)
+        times.add(perf_counter() - began_s, count)
 
-    def add_repeats(self, key: int, took_s: float) -> None:
-        """Note a request that was answered from memory, for those before it too."""
+    def begin_repeat(self) -> float:
+        """Time this request, for those before it too; when it begins."""
         self.left = REPEATS_SAMPLED
-        self.add(key, took_s, REPEATS_SAMPLED)
+        return perf_counter()
 
-    def add_commits(self, key: int, took_s: float) -> None:
-        """Note a commit that was not decoded, for those before it too."""
-        self.commits_left = COMMITS_SAMPLED
-        self.add(key, took_s, COMMITS_SAMPLED)
+    def add_repeat(self, key: int, began_s: float) -> None:
+        """Note that a request that stands for others is answered."""
+        self.add(key, began_s, REPEATS_SAMPLED)

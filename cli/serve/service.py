@@ -29,11 +29,11 @@ from cli.serve.disk_reserve import DiskSpace
 from cli.serve.doors.console_door import make_console_door
 from cli.serve.doors.doors import Doors
 from cli.serve.doors.listening import bind, bind_all, check_addresses, compute_asked
-from cli.serve.figures.snapshot import Snapshot, take_snapshot
+from cli.serve.figures.snapshot import take_snapshot
 from cli.serve.http import HttpServer
 from cli.serve.http_protocol import HttpSettings
 from cli.serve.loop_lag import LoopLag
-from cli.serve.metrics.scrapes import MetricsSettings, Scrapes
+from cli.serve.metrics.measuring import Measuring, make_lag_refresh
 from cli.serve.planes.data_plane import DataPlane, Served
 from cli.serve.planes.local_data_plane import LocalDataPlane
 from cli.serve.process_failure import end_process
@@ -45,7 +45,6 @@ from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.as_of.log_reads import LogReads, Pace
 from coordinator.runtime.audit import NO_AUDIT, Audit
-from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.retention.backups import StoreBackups
 from coordinator.runtime.runtime import Runtime
 from coordinator.runtime.targets.custom_assignors import AssignorNotFound, load_assignors
@@ -95,6 +94,7 @@ class Service:
         self._kafka: KafkaServer | None = None
         self._grpc: GrpcServer | None = None
         self._http: HttpServer | None = None
+        self._measuring: Measuring | None = None
         self._history: HistoryReads | None = None
         self._backups: StoreBackups | None = None
         self._garbage = GarbageCollector()
@@ -174,6 +174,8 @@ class Service:
             raise CommandError(str(error)) from error
         await self._plane.finish_start()
         self._garbage.settle()
+        if self._measuring is not None and not self._is_draining:
+            self._measuring.start()
         if self._grpc is not None and not self._is_draining:
             await self._grpc.set_serving(True)
         stats = self._runtime.stats
@@ -278,9 +280,10 @@ class Service:
             end_offsets=served.end_offsets,
             log_reads=LogReads(self._history, self._history.store, pace),
         )
+        self._measuring = self._make_measuring(runtime, served)
         self._http = HttpServer(
             self.is_ready,
-            self._make_scrapes(runtime).answer,
+            self._measuring.scrapes.answer,
             compute_versions(),
             self._http_settings,
             self._doors.http_tls,
@@ -334,6 +337,8 @@ class Service:
             if self._grpc is not None:
                 stopping.create_task(self._grpc.stop(grace_s))
         self._doors.grpc.stop()
+        if self._measuring is not None:
+            await self._measuring.stop()
         if self._history is not None:
             await self._history.stop()
         await self._plane.stop_serving()
@@ -357,27 +362,27 @@ class Service:
         """Whether the server serves commands and is not stopping."""
         return not self._is_draining and self._runtime is not None and self._runtime.ready()
 
-    def _make_scrapes(self, runtime: Runtime) -> Scrapes:
-        def take() -> Steps[Snapshot]:
-            assert self._kafka is not None
-            assert self._grpc is not None
-            return take_snapshot(
+    def _make_measuring(self, runtime: Runtime, served: Served) -> Measuring:
+        assert self._store is not None
+        assert self._kafka is not None
+        assert self._grpc is not None
+        kafka, grpc = self._kafka, self._grpc
+        times = grpc.end_offset_times
+        return Measuring(
+            self._resolved,
+            self.folder,
+            runtime,
+            take=lambda: take_snapshot(
                 runtime,
                 loop_lag=self._lag.histogram,
                 collections=self._garbage.pauses,
-                kafka=self._kafka,
-                grpc=self._grpc,
+                kafka=kafka,
+                grpc=grpc,
                 audit=self._audit_log,
                 throttled_s=self._quotas.throttled_s,
                 certificates_not_after=self._doors.certificates.compute_not_after(),
                 is_ready=self.is_ready(),
                 upstream=self._plane.compute_figures(),
-            )
-
-        return Scrapes(
-            take,
-            MetricsSettings(self._resolved.integer("metrics.groups.max")),
-            version=compute_version(),
-            data=self.folder.path,
-            folders={"store": self.folder.store, "topics": self.folder.topics},
+            ),
+            lag=make_lag_refresh(self._resolved, runtime, self._store, served, times),
         )

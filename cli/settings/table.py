@@ -14,6 +14,7 @@ from cli.settings.setting_fields import of_field
 from cli.settings.tables.console_table import CONSOLE_SETTINGS
 from cli.settings.tables.groups_table import GROUP_SETTINGS
 from cli.settings.tables.listeners_table import GRPC_SETTINGS, KAFKA_SETTINGS, TOPIC_SETTINGS
+from cli.settings.tables.metrics_table import METRICS_SETTINGS
 from cli.settings.tables.sasl_table import SASL_SETTINGS
 from cli.settings.tables.security_table import SECURITY_SETTINGS
 from cli.settings.tables.tls_table import TLS_SETTINGS
@@ -135,13 +136,7 @@ _SERVER_SETTINGS = (
         "from the connection.",
         minimum=1,
     ),
-    Setting(
-        "metrics.groups.max",
-        Kind.INT,
-        10_000,
-        Scope.SERVER,
-        "The maximum number of groups with series of their own in `/metrics`.",
-    ),
+    *METRICS_SETTINGS,
     Setting(
         "log.format",
         Kind.STRING,

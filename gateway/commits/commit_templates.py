@@ -103,7 +103,6 @@ class CommitTemplate:
             client,
             b"%b%b%b%b"
             % (self._answer_start, frame[8:12], self._answer_head, _RESULT.pack(partition)),
-            now,
         )
         if leader_epoch < 0:
             leader_epoch = -1
@@ -163,7 +162,7 @@ class CommitRowsTemplate:
         keys, answer_start, answer = known
         leader_epochs = np.maximum(table["leader_epoch"], -1).astype(">i4")
         offsets = OffsetColumns(table["partition"], table["offset"], leader_epochs, keys=keys)
-        pending = PendingRows(client, answer_start + frame[8:12] + answer, now, self._count)
+        pending = PendingRows(client, answer_start + frame[8:12] + answer, self._count)
         if self._ticket.commit(offsets, int(now * 1_000), pending.release):
             return pending
         return None
@@ -196,12 +195,12 @@ class PendingCommit:
     ``frame`` is its response.
     """
 
-    __slots__ = ("_client", "answered", "began", "frame", "key")
+    __slots__ = ("_client", "answered", "began_s", "frame", "key")
 
-    def __init__(self, client: ClientConnection, frame: bytes, began: float) -> None:
+    def __init__(self, client: ClientConnection, frame: bytes) -> None:
         self._client = client
         self.frame = frame
-        self.began = began
+        self.began_s = 0.0
         self.key = KEY
         self.answered = False
 
@@ -227,8 +226,8 @@ class PendingRows(PendingCommit):
 
     __slots__ = ("_count",)
 
-    def __init__(self, client: ClientConnection, frame: bytes, began: float, count: int) -> None:
-        super().__init__(client, frame, began)
+    def __init__(self, client: ClientConnection, frame: bytes, count: int) -> None:
+        super().__init__(client, frame)
         self._count = count
 
     def _fail(self, error: ErrorCode) -> None:

@@ -77,8 +77,8 @@ class Answering(asyncio.Protocol):
             logger.error("kafka_double_reply api=%s", context.api.name)
             return
         context.answered = True
-        if context.began:
-            self._shared.times.add(context.route.api.key, self._node.clock.time() - context.began)
+        if context.began_s:
+            self._shared.times.add(context.route.api.key, context.began_s)
         context.body = body
         if body is not None:
             self._answer_bytes += len(body)
@@ -102,10 +102,8 @@ class Answering(asyncio.Protocol):
                 self._write_answer(context)
             else:
                 self._write(context.frame)
-                times = self._shared.times
-                times.commits_left -= context.began > 0
-                if not times.commits_left:
-                    times.add_commits(context.key, self._node.clock.time() - context.began)
+                if context.began_s:
+                    self._shared.times.add_repeat(context.key, context.began_s)
         if self._is_held:
             self._ask_for_a_turn()
 

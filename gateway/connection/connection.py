@@ -20,6 +20,7 @@ import logging
 import struct
 from collections import deque
 from functools import partial
+from time import perf_counter
 from typing import Any, Final
 
 from gateway.api import Repeats, RequestContext, Route
@@ -155,17 +156,19 @@ class Connection(Reading):
         repeats = self.repeats.get(frame[5])
         if repeats is None or len(self.unanswered) >= self._pipelined_max:
             return False
+        times = self._shared.times
+        times.left -= 1
+        began_s = 0.0 if times.left else times.begin_repeat()
         answer = repeats.serve(self, frame, self._heard_at)
         if answer is None:
             return False
         if not isinstance(answer, bytes):
+            answer.began_s = began_s
             self.unanswered.append(answer)
         elif answer:
             self._write(answer)
-            times = self._shared.times
-            times.left -= 1
-            if not times.left:
-                times.add_repeats(frame[5], self._time() - self._heard_at)
+            if began_s:
+                times.add_repeat(frame[5], began_s)
         return True
 
     # ------------------------------------------------------------------------------ frames
@@ -339,7 +342,7 @@ class Connection(Reading):
             self._advertised,
             request=request,
             raw=raw,
-            began=self._heard_at,
+            began_s=perf_counter(),
         )
         context.is_long |= is_long or len(raw) >= LEAST_BYTES
         self.unanswered.append(context)

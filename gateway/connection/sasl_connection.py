@@ -35,7 +35,7 @@ _KEY: Final = struct.Struct(">h")
 class RawAnswer:
     """The answer to a token that came without a request header (``gateway.pending.Pending``)."""
 
-    began = 0.0
+    began_s = 0.0
     key = AUTHENTICATE_KEY
 
     def __init__(self) -> None:

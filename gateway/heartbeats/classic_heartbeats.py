@@ -134,7 +134,7 @@ class ClassicHeartbeats:
         answer: Callable[[Answer], None],
         park_ms: int,
     ) -> None:
-        context.began = 0.0
+        context.began_s = 0.0
         parked = ParkedClassic(self._heartbeats, context, heartbeat, answer)
         context.on_abandoned(parked.drop)
         parked.start(park_ms)

@@ -187,7 +187,7 @@ class Heartbeats(MemberPaces):
             park_ms = self._compute_park_ms(context.client.heartbeats, member, now)
             if park_ms and context.client.is_latest(context):
                 asked = make_asked_again(command, answer)
-                context.began = 0.0
+                context.began_s = 0.0
                 parked = ParkedHeartbeat(self, context, asked, member, answer, cached)
                 context.on_abandoned(parked.drop)
                 parked.start(park_ms)

@@ -173,6 +173,7 @@ class ClusterDataPlane:
             moves.end_offsets,
             self._make_front(moves),
             self._make_administration(moves),
+            has_offsets=self.settings.keeps_offsets,
         )
 
     def _make_moves(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> _Moves:

@@ -10,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from prometheus_client.exposition import choose_encoder
 
+from cli.serve.figures.group_figures import GroupFigures
 from cli.serve.figures.snapshot import Snapshot
+from cli.serve.lag.lag_figures import LagFigures
+from cli.serve.metrics.compatible_series import write_compatible
 from cli.serve.metrics.group_series import choose_groups, write_groups
+from cli.serve.metrics.lag_series import write_lag
+from cli.serve.metrics.metrics_settings import Granularity, MetricsSettings
 from cli.serve.metrics.series_text import join_lines
 from cli.serve.metrics.server_metrics import SnapshotCollector, make_registry
 from coordinator.runtime.loop.slices import Steps
@@ -30,22 +34,17 @@ _REST_S: Final = 0.0005
 _END: Final = b"# EOF\n"
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsSettings:
-    """What `/metrics` shows."""
-
-    groups_max: int
-
-
 class Scrapes:
     """Answers scrapes; those that ask while one is being answered get the same answer.
 
-    ``take`` begins a snapshot. ``folders`` are the parts of the data folder by name.
+    ``take`` begins a snapshot, ``find_lag`` tells what is known of lag. ``folders`` are the parts
+    of the data folder by name.
     """
 
     def __init__(
         self,
         take: Callable[[], Steps[Snapshot]],
+        find_lag: Callable[[], LagFigures | None],
         settings: MetricsSettings,
         *,
         version: str,
@@ -53,6 +52,7 @@ class Scrapes:
         folders: dict[str, Path],
     ) -> None:
         self._take = take
+        self._find_lag = find_lag
         self._settings = settings
         self._version = version
         self._data = data
@@ -76,9 +76,14 @@ class Scrapes:
     def _render(self, snapshot: Snapshot, accept: str) -> bytes:
         """In a thread."""
         encode, _ = choose_encoder(accept)
-        groups, omitted = choose_groups(snapshot.groups, self._settings.groups_max)
+        settings = self._settings
+        has_groups = settings.granularity >= Granularity.GROUP
+        groups_max = settings.groups_max if has_groups else 0
+        groups, omitted = choose_groups(snapshot.groups, groups_max)
+        lag = self._find_lag()
         collector = SnapshotCollector(
             snapshot,
+            lag,
             version=self._version,
             omitted=omitted,
             folder_bytes={
@@ -89,8 +94,18 @@ class Scrapes:
         text: bytes = encode(make_registry(collector))
         has_end = text.endswith(_END)
         chunks = [text.removesuffix(_END)]
-        chunks += _take_turns(join_lines(chain(write_groups(groups))))
+        chunks += _take_turns(join_lines(self._write(groups, lag) if has_groups else ()))
         return b"".join((*chunks, _END if has_end else b""))
+
+    def _write(self, groups: Sequence[GroupFigures], lag: LagFigures | None) -> Iterator[str]:
+        settings = self._settings
+        yield from write_groups(groups)
+        if lag is None:
+            return
+        with_lag = list(islice(lag.groups.items(), settings.groups_max))
+        yield from write_lag(lag, with_lag, settings.granularity)
+        members = {group.group_id: group.members for group in groups}
+        yield from write_compatible(settings, lag, with_lag, members)
 
 
 def _take_turns(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
@@ -17,6 +18,8 @@ from cli.serve.figures.metric_families import (
 )
 from cli.serve.figures.snapshot import Snapshot
 from cli.serve.figures.upstream_metrics import collect_upstream
+from cli.serve.lag.lag_figures import LagFigures
+from cli.serve.metrics.lag_metrics import collect_lag
 from cli.serve.metrics.wait_metrics import collect_waits
 
 FENCES = frozenset(
@@ -37,6 +40,7 @@ class SnapshotCollector(Collector):
     def __init__(
         self,
         snapshot: Snapshot,
+        lag: LagFigures | None,
         *,
         version: str,
         omitted: int,
@@ -44,6 +48,7 @@ class SnapshotCollector(Collector):
         free_bytes: int,
     ) -> None:
         self._snapshot = snapshot
+        self._lag = lag
         self._version = version
         self._omitted = omitted
         self._folder_bytes = folder_bytes
@@ -58,6 +63,8 @@ class SnapshotCollector(Collector):
         yield from self._collect_connections()
         yield from collect_waits(self._snapshot.waits)
         yield from self._collect_log()
+        if self._lag is not None:
+            yield from collect_lag(self._lag, time.monotonic())
         if self._snapshot.upstream is not None:
             yield from collect_upstream(self._snapshot.upstream)
 

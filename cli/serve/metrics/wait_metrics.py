@@ -30,7 +30,7 @@ def collect_waits(waits: Waits) -> Iterator[Metric]:
     yield make_gauge("muster_grpc_sessions", "Open session streams.", waits.sessions)
     yield make_labelled_histogram(
         "muster_kafka_request_seconds",
-        "Time from when a request was read until its response.",
+        "Time from when a request is taken from its connection until its response.",
         "api",
         waits.request_seconds,
     )

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Served:
     """What the listeners serve: topics, and the coordinator as each kind of listener sees it.
 
-    With a cluster behind there is a ``front`` of it, and an ``upstream`` to administer.
+    With a cluster behind there is a ``front`` of it, and an ``upstream`` to administer. Unless
+    ``has_offsets``, committed offsets are there.
     """
 
     topics: TopicCatalogue
@@ -35,6 +36,7 @@ class Served:
     end_offsets: EndOffsets
     front: Front | None = None
     upstream: UpstreamAdministration | None = None
+    has_offsets: bool = True
 
 
 class DataPlane(Protocol):

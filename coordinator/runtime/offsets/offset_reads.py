@@ -82,6 +82,15 @@ def encode_offset_group_prefix(group_id: GroupId) -> bytes:
     return _KEY_HEAD.pack(RecordType.OFFSET_COMMIT, len(encoded)) + encoded
 
 
+def read_group_offsets(
+    store: LogStore, partition: LogPartition, group_id: GroupId, deleted: DeletedTopics
+) -> Iterator[StoredOffset]:
+    """A group's committed offsets as of now, however late they are read, in key order."""
+    return _decode_shown(
+        store.latest(partition, encode_offset_group_prefix(group_id)), partition, deleted
+    )
+
+
 async def read_highest_offsets(
     store: LogStore, shards: Iterable[Shard], deleted: DeletedTopics = NOTHING_DELETED
 ) -> dict[tuple[TopicName, int], int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from cli.serve.figures import group_figures
 from cli.serve.figures.snapshot import Snapshot, take_snapshot
 from cli.serve.figures.upstream_figures import UpstreamFigures, compute_upstream_figures
-from cli.serve.metrics.scrapes import MetricsSettings, Scrapes, compute_folder_bytes
+from cli.serve.lag.lag_figures import LagFigures
+from cli.serve.metrics.metrics_settings import (
+    COMPATIBLE,
+    KAFKA_EXPORTER,
+    Granularity,
+    MetricsSettings,
+)
+from cli.serve.metrics.scrapes import Scrapes, compute_folder_bytes
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic_states import ClassicGroupState
 from coordinator.runtime.loop.slices import Steps, run_at_once
@@ -34,6 +41,7 @@ from muster.assignors import embedded
 from tests.groups import CHECKOUT
 from tests.support.imported_groups import make_imported
 from tests.support.memory import MemoryLogStore
+from tests.unit.cli.serve.metrics.lag_cases import make_lag
 from upstream.statistics import UpstreamStatistics
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")
@@ -103,12 +111,17 @@ def take(runtime: Runtime, upstream: UpstreamFigures | None = None) -> Steps[Sna
 
 
 def make_scrapes(
-    begin: Callable[[], Steps[Snapshot]], groups_max: int = 10, folder: Path = CHECKOUT
+    begin: Callable[[], Steps[Snapshot]],
+    groups_max: int = 10,
+    folder: Path = CHECKOUT,
+    lag: LagFigures | None = None,
+    compatible: Iterable[str] = (),
 ) -> Scrapes:
     """What answers scrapes; the data folder has nothing in it."""
     return Scrapes(
         begin,
-        MetricsSettings(groups_max),
+        lambda: lag,
+        MetricsSettings(Granularity.PARTITION, groups_max, frozenset(compatible), "c"),
         version="1.2.3",
         data=folder,
         folders={"store": folder / "none", "topics": folder / "neither"},
@@ -374,15 +387,17 @@ async def test_a_large_group_is_looked_at_in_slices(
 async def test_the_page_lists_every_metric_and_no_other(runtime: Runtime) -> None:
     upstream = compute_upstream_figures(UpstreamStatistics(), is_reachable=True, places=())
     await join(runtime, "billing", "m1")
-    _, text = await make_scrapes(lambda: take(runtime, upstream)).answer("")
+    scrapes = make_scrapes(lambda: take(runtime, upstream), lag=make_lag(), compatible=COMPATIBLE)
+    _, text = await scrapes.answer("")
     families = text_string_to_metric_families(text.decode())
     served = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in families
-        if family.name.startswith("muster_")
+        if family.name.startswith(("muster_", "kafka_", "burrow_"))
     }
     page = (CHECKOUT / "docs/metrics.md").read_text()
     listed = set(re.findall(r"^\| `(muster_\w+)`", page, re.MULTILINE))
+    listed |= set(re.findall(r"`((?:kafka|burrow)_[a-z_]+_[a-z]+)`", page)) - {KAFKA_EXPORTER}
     assert listed == served
 
 

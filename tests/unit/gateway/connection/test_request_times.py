@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.request_times import COMMITS_SAMPLED, REPEATS_SAMPLED
+from gateway.request_times import REPEATS_SAMPLED
 from tests.support.gateway.wire_door import Gateway
 from tests.support.wire.frames import frame, make_request
 from tests.unit.gateway.connection.test_wire_connection import DurableCommits
@@ -48,8 +48,8 @@ def test_a_commit_is_timed_until_it_is_durable() -> None:
     gateway = Gateway()
     door = gateway.connect()
     door.connection.repeats[COMMIT] = DurableCommits()
-    for number in range(COMMITS_SAMPLED):
+    for number in range(REPEATS_SAMPLED):
         door.send(frame(COMMIT, 9, number, b""))
         door.connection.send_answered()
-    assert count(gateway, COMMIT) == COMMITS_SAMPLED
+    assert count(gateway, COMMIT) == REPEATS_SAMPLED
     assert count(gateway, HEARTBEAT) == 0

@@ -83,7 +83,7 @@ class DurableCommits:
     def serve(self, door: ClientConnection, frame: bytes, now: float) -> PendingCommit | None:
         if len(frame) != 4 + int.from_bytes(frame[:4], "big"):
             return None
-        pending = PendingCommit(door, struct.pack(">i", 5) + frame[8:12] + b"\0", now)
+        pending = PendingCommit(door, struct.pack(">i", 5) + frame[8:12] + b"\0")
         pending.answered = True
         return pending
 
