@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.headers import PAGE_HEADERS
+from console.pages.actions_page import ACTIONS_PAGES
 from console.pages.group_page import GROUP_PAGES
 from console.pages.groups_page import GROUPS_PAGES
 from console.pages.lanes_page import LANES_PAGES
@@ -28,7 +29,13 @@ _MESSAGES: Final = {
     405: "This page cannot be asked for in this way.",
 }
 
-PAGES: Final[tuple[Page, ...]] = (*SIGN_IN_PAGES, *GROUPS_PAGES, *GROUP_PAGES, *LANES_PAGES)
+PAGES: Final[tuple[Page, ...]] = (
+    *SIGN_IN_PAGES,
+    *GROUPS_PAGES,
+    *GROUP_PAGES,
+    *LANES_PAGES,
+    *ACTIONS_PAGES,
+)
 
 _Scope = MutableMapping[str, Any]
 _App = Callable[[_Scope, Any, Any], Awaitable[None]]

@@ -8,6 +8,7 @@ from typing import Final
 import grpc
 
 from coordinator.service.calls.local_calls import CallRefused
+from wording.errors import InputError
 
 _S = grpc.StatusCode
 
@@ -79,10 +80,12 @@ class Refusal:
     reason: str = ""
 
 
-def compute_refusal(error: CallRefused | Refused) -> Refusal:
+def compute_refusal(error: CallRefused | Refused | InputError) -> Refusal:
     """What to tell of an error."""
     if isinstance(error, Refused):
         return describe(error.status, error.message)
+    if isinstance(error, InputError):
+        return describe(400, str(error))
     status = _STATUS_OF.get(error.status, 500)
     return describe(status, error.message, error.reason)
 

@@ -28,6 +28,7 @@ from console.site import SEE_OTHER, Head, Page, Site, Visit
 from console.urls import make_url
 from coordinator.service.calls.local_calls import CallRefused, Visitor
 from security.identity import NOBODY
+from wording.errors import InputError
 
 _BODY_TIMEOUT_S: Final = 10.0
 
@@ -71,7 +72,7 @@ async def _serve(site: Site, request: Request, handle: Answer, *, is_open: bool)
             response = await handle(visit)
     except NotSignedIn:
         response = await _ask_to_sign_in(visit)
-    except (CallRefused, Refused) as error:
+    except (CallRefused, Refused, InputError) as error:
         response = await show_refusal(visit, compute_refusal(error))
     except ClientDisconnect:
         response = Response(status_code=400)

@@ -6,19 +6,13 @@ from typing import Final
 
 from gateway.api import RequestContext
 from model.acl_codes import OPERATION_CODES
-from model.acls import Operation, ResourceType
+from model.acls import GROUP_OPERATIONS, Operation, ResourceType
 
 NOT_REQUESTED: Final = -(2**31)
 """The field's value when the client did not request it."""
 
 _OPERATIONS: Final = {
-    ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
+    ResourceType.GROUP: GROUP_OPERATIONS,
     ResourceType.TOPIC: (
         Operation.READ,
         Operation.WRITE,

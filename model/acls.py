@@ -25,6 +25,16 @@ class Operation(Enum):
     TWO_PHASE_COMMIT = "TWO_PHASE_COMMIT"
 
 
+GROUP_OPERATIONS = (
+    Operation.READ,
+    Operation.DELETE,
+    Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS,
+)
+"""What can be done to a group."""
+
+
 class ResourceType(Enum):
     """Kafka's ACL resource types."""
 

@@ -7,11 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.admin.configs.group_config_listings import (
-    compute_group_listing,
-    parse_changes,
-    render_source,
-)
+from cli.admin.configs.group_config_listings import compute_group_listing, parse_changes
 from cli.admin.weigh_command import weigh
 from cli.options import (
     DEFAULT_SERVER,
@@ -27,6 +23,7 @@ from cli.options import (
     resolve_settings,
 )
 from cli.output import Format, Listing, print_listing, print_note
+from wording.configs import render_source
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.admin.group.group_renders import GroupArgument
-from cli.admin.migrate_listings import (
-    POLICY,
-    ROLLED_BACK,
-    compute_plan,
-    compute_rollback,
-    compute_status,
-    find_consumer_members,
-)
+from cli.admin.migrate_listings import compute_plan, compute_rollback, compute_status
 from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
@@ -27,6 +20,7 @@ from cli.options import (
     TimeoutOption,
 )
 from cli.output import Format, print_listing
+from wording.migrations import POLICY, ROLLED_BACK, find_consumer_members
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient

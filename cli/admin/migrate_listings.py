@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.admin.group.group_renders import (
-    render_group_state,
-    render_member_state,
-    render_partitions,
-    render_type,
-)
 from cli.output import Listing
+from wording.groups import render_group_state, render_member_state, render_partitions, render_type
+from wording.migrations import (
+    POLICY,
+    ROLLED_BACK,
+    count_moving,
+    find_left,
+    is_consumer,
+    render_change,
+    render_protocol,
+    render_verdict,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from muster.v1 import admin_pb2, types_pb2
+    from muster.v1 import admin_pb2
 
-POLICY = "consumer.migration.policy"
-ROLLED_BACK = "downgrade"
-"""The policy that converts the group to classic when it can, and does not upgrade it again."""
 
 # ------------------------------------------------------------------------------------------ plan
 
@@ -91,26 +93,11 @@ def _render_reasons(
     return [f"its group: {reason.kind}" for reason in plan.reasons if reason.is_blocking] + own
 
 
-def render_verdict(verdict: int) -> str:
-    """``READY``, ``WARN`` or ``BLOCKED``."""
-    from muster.v1 import admin_pb2
-
-    return admin_pb2.MigrationVerdict.Name(verdict).removeprefix("MIGRATION_VERDICT_")
-
-
-def render_change(change: admin_pb2.ClientChange) -> str:
-    """Render ``group.protocol=consumer``, or that a setting must be removed."""
-    return f"{change.name}={change.value}" if change.HasField("value") else f"remove {change.name}"
-
-
-# ---------------------------------------------------------------------------------------- status
-
-
 def compute_status(group: admin_pb2.Group, policy: str) -> Listing:
     """A row for each member; the policy decides which members are left to replace."""
     left = find_left(group, policy)
     moving = {member.member_id: count_moving(member) for member in group.members}
-    if not _is_consumer(group):
+    if not is_consumer(group):
         # A classic group has no target assignment: its state shows whether it rebalances.
         moving = dict.fromkeys(moving, 0)
     rows = [
@@ -119,8 +106,8 @@ def compute_status(group: admin_pb2.Group, policy: str) -> Listing:
             member.client_id,
             render_protocol(member.protocol),
             "yes" if member in left else "no",
-            member.member_epoch if _is_consumer(group) else None,
-            render_member_state(member.state) if _is_consumer(group) else None,
+            member.member_epoch if is_consumer(group) else None,
+            render_member_state(member.state) if is_consumer(group) else None,
             moving[member.member_id],
             member.member_id,
             member.instance_id,
@@ -153,7 +140,7 @@ def compute_status(group: admin_pb2.Group, policy: str) -> Listing:
 
 def _compute_status_head(group: admin_pb2.Group, policy: str, left: int, moving: int) -> list[str]:
     state = f"{render_type(group.group_type)}, {render_group_state(group.state)}"
-    if not _is_consumer(group):
+    if not is_consumer(group):
         return [f"{group.group_id}: {state}, generation {group.group_epoch}, {POLICY} {policy}"]
     lines = [
         f"{group.group_id}: {state}, group epoch {group.group_epoch}, target assignment epoch "
@@ -166,47 +153,6 @@ def _compute_status_head(group: admin_pb2.Group, policy: str, left: int, moving:
         + (f"partitions still to move: {moving}" if moving else "no partitions to move")
     )
     return lines
-
-
-def find_left(group: admin_pb2.Group, policy: str) -> list[admin_pb2.GroupMember]:
-    """The members to replace: those of the consumer protocol during a rollback, else classic."""
-    if not _is_consumer(group):
-        return [] if policy == ROLLED_BACK else list(group.members)
-    consumer_members = find_consumer_members(group)
-    if policy == ROLLED_BACK:
-        return consumer_members
-    return [member for member in group.members if member not in consumer_members]
-
-
-def find_consumer_members(group: admin_pb2.Group) -> list[admin_pb2.GroupMember]:
-    """The members that use the consumer protocol."""
-    from muster.v1 import admin_pb2
-
-    return [
-        member for member in group.members if member.protocol == admin_pb2.MEMBER_PROTOCOL_CONSUMER
-    ]
-
-
-def count_moving(member: admin_pb2.GroupMember) -> int:
-    """Count the partitions assigned to the member that it does not own yet.
-
-    Partitions to revoke are not counted: each is counted at the member that receives it, if any.
-    """
-    return len(_compute_places(member.target_assignment) - _compute_places(member.assignment))
-
-
-def _compute_places(topics: Sequence[types_pb2.TopicPartitions]) -> set[tuple[bytes, int]]:
-    return {(topic.topic_id, number) for topic in topics for number in topic.partitions}
-
-
-def render_protocol(protocol: int) -> str:
-    """Render a protocol as ``classic`` or ``consumer``."""
-    from muster.v1 import admin_pb2
-
-    return admin_pb2.MemberProtocol.Name(protocol).removeprefix("MEMBER_PROTOCOL_").lower()
-
-
-# -------------------------------------------------------------------------------------- rollback
 
 
 def compute_rollback(
@@ -238,12 +184,6 @@ def compute_rollback(
     }
     columns = ["GROUP", "CLIENT-ID", "HOST", "CONSUMER-ID", "GROUP-INSTANCE-ID"]
     return Listing("migrate.rollback", columns, rows, content, "to_replace", preface=preface)
-
-
-def _is_consumer(group: admin_pb2.Group) -> bool:
-    from muster.v1 import admin_pb2
-
-    return group.group_type == admin_pb2.GROUP_TYPE_CONSUMER
 
 
 def _as_dict(message: Message) -> dict[str, object]:

@@ -24,7 +24,7 @@ from cli.options import (
     YesOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
-from cli.topic_spec import Racks, TopicSpec, TopicSpecError, merge_topics, parse_topic
+from wording.topics import Racks, TopicSpec, TopicSpecError, merge_topics, parse_topic
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.topic_spec import Racks, TopicSpecError, check_names, check_racks, read_yaml
+from cli.topic_spec import read_yaml
+from wording.topics import Racks, TopicSpecError, check_names, check_racks
 
 UNKNOWN = "-"
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from cli.errors import CommandError, ExitCode
 from cli.settings.config_providers import ProviderError, read_client_properties_file
 from cli.settings.masking import hide, looks_secret
-from cli.topic_spec import Racks
 from model.ids import GroupId, LogPartition, TopicId, TopicName, compute_log_partition
 from model.log.side_records import TopicSideValue
 from storage.codec.batches import BatchRecord
 from storage.codec.errors import CodecError
 from storage.log.group_offsets import GroupOffset, GroupOffsetsFold
+from wording.topics import Racks
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

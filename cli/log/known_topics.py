@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cli.errors import CommandError, ExitCode
-from cli.topic_spec import TopicSpecError, check_racks_of, check_topic
 from model.ids import ZERO_TOPIC_ID, TopicId, TopicName
 from model.log.side_records import TopicSideValue
+from wording.topics import TopicSpecError, check_racks_of, check_topic
 
 KnownTopics = dict[TopicName, TopicSideValue]
 

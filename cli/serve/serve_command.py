@@ -11,7 +11,8 @@ import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.options import ConfigOption, resolve_settings
-from cli.topic_spec import TopicSpecError, merge_topics, parse_topic, read_topics_file
+from cli.topic_spec import read_topics_file
+from wording.topics import TopicSpecError, merge_topics, parse_topic
 
 SERVE_EPILOG = (
     "Every setting is also a flag: --data-dir DIR, --listen.kafka HOST:PORT (127.0.0.1:9092) or "

@@ -17,7 +17,7 @@ from cli.serve.logs import configure_logging
 from cli.serve.service import Service
 from cli.serve.service_manager import ServiceManager, find_service_manager
 from cli.settings import Resolved, SettingsError
-from cli.topic_spec import TopicSpec
+from wording.topics import TopicSpec
 
 log = structlog.get_logger("muster.serve")
 

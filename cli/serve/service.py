@@ -40,7 +40,6 @@ from cli.serve.process_failure import end_process
 from cli.settings import Address, Resolved
 from cli.settings.settings_objects import compute_settings_object
 from cli.settings.tables.upstream_table import BOOTSTRAP
-from cli.topic_spec import TopicSpec
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.as_of.log_reads import LogReads, Pace
@@ -61,6 +60,7 @@ from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
 from storage.rocks.rocks_store import RocksLogStore
 from storage.transfer.backup import remove_snapshot
+from wording.topics import TopicSpec
 
 log = structlog.get_logger("muster.serve")
 

@@ -9,16 +9,13 @@ import typer
 
 from cli.admin.configs.group_config_listings import (
     CHANGE_COLUMNS,
-    Changes,
-    check_names,
-    compute_after,
     compute_change_listing,
     compute_group_listing,
     parse_changes,
 )
 from cli.admin.group.group_renders import GroupArgument
 from cli.asking import ask
-from cli.errors import CommandError, ExitCode
+from cli.errors import CommandError, ExitCode, usage_errors
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -31,6 +28,7 @@ from cli.options import (
     YesOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
+from wording.configs import Changes, check_names, compute_after
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient
@@ -80,7 +78,8 @@ def _change(
 ) -> Listing:
     """Check the changes, ask, and make them; the listing of what they change."""
     before = client.describe_group_configs(group)
-    check_names(changes, before)
+    with usage_errors():
+        check_names(changes, before)
     client.alter_group_configs(group, changes, True)
     after = compute_after(changes, before)
     if dry_run:

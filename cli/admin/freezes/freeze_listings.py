@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cli.admin.group.group_renders import render_since
 from cli.admin.whatif.whatif_listing import (
     COLUMNS,
     compute_listing,
@@ -13,6 +12,7 @@ from cli.admin.whatif.whatif_listing import (
 )
 from cli.output import Listing
 from muster.v1 import freeze_pb2
+from wording.groups import render_since
 
 NAMES_MAX: Final = 8
 """The most members named in one line."""

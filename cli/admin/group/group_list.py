@@ -16,7 +16,6 @@ from cli.admin.group.group_options import (
     TypesOption,
     UnconvergedOption,
 )
-from cli.admin.group.group_renders import render_group_state, render_type
 from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
@@ -27,6 +26,7 @@ from cli.options import (
     TimeoutOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
+from wording.groups import render_group_state, render_type
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.admin.group.group_renders import GroupArgument, render_partitions
+from cli.admin.group.group_renders import GroupArgument
 from cli.asking import ask
 from cli.errors import CommandError, ExitCode
 from cli.options import (
@@ -23,6 +23,7 @@ from cli.options import (
     YesOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
+from wording.groups import render_partitions
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient

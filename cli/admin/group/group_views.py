@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from cli.admin.group.group_renders import (
-    is_classic,
+from cli.admin.group.group_renders import is_classic, render_subscription
+from cli.admin.group.group_waits import render_waits
+from cli.output import Listing
+from wording.groups import (
     render_group_state,
     render_member_state,
     render_partitions,
     render_since,
-    render_subscription,
     render_type,
 )
-from cli.admin.group.group_waits import render_waits
-from cli.output import Listing
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2

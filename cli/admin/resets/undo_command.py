@@ -62,11 +62,10 @@ def undo(
         compute_changes,
         compute_rows,
         compute_undo,
-        describe_effect,
-        describe_start,
     )
     from muster.v1 import reset_pb2
     from wording.resets import add_topics, make_second_request
+    from wording.undos import describe_start, describe_undo
 
     if show_list:
         if change is not None or topics or yes or dry_run:
@@ -91,7 +90,7 @@ def undo(
         if not dry_run:
             if not yes:
                 rows = [row[1:] for row in compute_rows(group, shown)]
-                ask(COLUMNS[1:], rows, describe_effect(group, shown))
+                ask(COLUMNS[1:], rows, describe_undo(shown))
             shown = client.reset_offsets(make_second_request(request, shown, make_request_id()))
             if shown.live:
                 client.wait_until_set(group, shown.group_epoch)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from cli.output import Listing
 from muster.v1 import reset_pb2
 from wording.times import render_time
+from wording.undos import NO_OFFSET, render_kind, was_committed_since
 
 COLUMNS: Final = (
     "GROUP", "TOPIC", "PARTITION", "NEW-OFFSET", "CURRENT-OFFSET", "CHANGED-OFFSET",
@@ -16,14 +17,6 @@ COLUMNS: Final = (
 CHANGE_COLUMNS: Final = (
     "GROUP", "CHANGE", "CHANGED", "KIND", "OFFSETS", "PRINCIPAL", "UNDOES",
 )  # fmt: skip
-NO_OFFSET: Final = -1
-_WORDS: Final = {
-    reset_pb2.OFFSET_CHANGE_KIND_RESET: "the reset",
-    reset_pb2.OFFSET_CHANGE_KIND_UNDO: "the undo",
-    reset_pb2.OFFSET_CHANGE_KIND_GROUP_DELETED: "the deletion of the group",
-    reset_pb2.OFFSET_CHANGE_KIND_OFFSETS_DELETED: "the deletion of offsets",
-    reset_pb2.OFFSET_CHANGE_KIND_EXPIRED: "the expiry of offsets",
-}
 
 
 def compute_rows(group_id: str, shown: reset_pb2.ResetOffsetsResponse) -> list[list[object]]:
@@ -43,7 +36,7 @@ def _make_row(group_id: str, row: reset_pb2.ResetPartition) -> list[object]:
         changed,
         row.start_offset if row.HasField("start_offset") else None,
         row.end_offset if row.HasField("end_offset") else None,
-        None if current == changed else "yes",
+        "yes" if was_committed_since(row) else None,
         "yes" if row.clamped else None,
     ]
 
@@ -57,20 +50,6 @@ def compute_undo(group_id: str, shown: reset_pb2.ResetOffsetsResponse) -> Listin
     return Listing("group.undo", COLUMNS, rows, content, "offsets")
 
 
-def describe_effect(group_id: str, shown: reset_pb2.ResetOffsetsResponse) -> str:
-    """What is undone, in words."""
-    change = shown.undone
-    what = _WORDS.get(change.kind, "a change")
-    who = f" by {change.principal}" if change.principal else ""
-    effect = f"{what} of {render_time(change.changed_ms)}{who} will be undone"
-    effect = effect[0].upper() + effect[1:]
-    if any(row[8] for row in compute_rows(group_id, shown)):
-        effect += "; what was committed since is overwritten"
-    if shown.live:
-        return f"{effect}. The members give up these partitions first; then they get them."
-    return f"{effect}."
-
-
 def compute_changes(group_id: str, changes: Sequence[reset_pb2.OffsetChange]) -> Listing:
     """The changes that can be undone, the last one first."""
     rows = [
@@ -78,7 +57,7 @@ def compute_changes(group_id: str, changes: Sequence[reset_pb2.OffsetChange]) ->
             group_id,
             each.log_offset,
             render_time(each.changed_ms),
-            _get_kind(each),
+            render_kind(each),
             each.offsets,
             each.principal or None,
             each.undoes if each.HasField("undoes") else None,
@@ -95,25 +74,8 @@ def describe_change(change: reset_pb2.OffsetChange) -> dict[str, Any]:
         "change": change.log_offset,
         "last_log_offset": change.last_log_offset,
         "changed_ms": change.changed_ms,
-        "kind": _get_kind(change),
+        "kind": render_kind(change),
         "offsets": change.offsets,
         "principal": change.principal or None,
         "undoes": change.undoes if change.HasField("undoes") else None,
     }
-
-
-def _get_kind(change: reset_pb2.OffsetChange) -> str:
-    if change.kind not in reset_pb2.OffsetChangeKind.values():
-        return "unspecified"
-    name = reset_pb2.OffsetChangeKind.Name(change.kind)
-    return name.removeprefix("OFFSET_CHANGE_KIND_").lower()
-
-
-def describe_start(
-    group_id: str, changes: Sequence[reset_pb2.OffsetChange], since_ms: int | None
-) -> Iterator[str]:
-    """Since when changes are known, where not all are."""
-    if since_ms is not None:
-        yield f"changes are known since {render_time(since_ms)}: the log's history begins there"
-    elif not changes:
-        yield f"no change of the offsets of {group_id} is known"

@@ -6,15 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cli.admin.group.group_renders import (
-    is_classic,
-    render_group_state,
-    render_member_state,
-    render_since,
-    render_subscription,
-    render_type,
-)
+from cli.admin.group.group_renders import is_classic, render_subscription
 from cli.admin.group.group_waits import name_partitions, render_names, render_wait_for
+from wording.groups import render_group_state, render_member_state, render_since, render_type
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2

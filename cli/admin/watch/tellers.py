@@ -11,16 +11,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.admin.group.group_renders import (
-    is_classic,
-    render_member_state,
-    render_partitions,
-)
+from cli.admin.group.group_renders import is_classic
 from cli.admin.group.group_views import render_head
 from cli.admin.group.group_waits import name_partitions, render_names
 from cli.admin.watch.group_changes import Change
 from cli.messages import as_dict
 from cli.output import make_printable, print_note, render_json
+from wording.groups import render_member_state, render_partitions
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2

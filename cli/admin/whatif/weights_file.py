@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import Final
 
-from cli.errors import CommandError, ExitCode
-from model.configs.assignor_configs import parse_weights
-
-HEADER: Final = ["TOPIC", "PARTITION", "WEIGHT"]
+from cli.errors import CommandError, ExitCode, usage_errors
+from wording.weights import parse_weight_entries
 
 
 def read_weights(path: Path) -> list[str]:
@@ -20,25 +16,5 @@ def read_weights(path: Path) -> list[str]:
         raise CommandError(f"cannot read {path}: {error.strerror}", ExitCode.USAGE) from error
     except UnicodeDecodeError as error:
         raise CommandError(f"{path} is not text", ExitCode.USAGE) from error
-    try:
-        entries = _find_entries(text)
-        parse_weights(entries)
-    except ValueError as error:
-        raise CommandError(f"{path}: {error}", ExitCode.USAGE) from error
-    return entries
-
-
-def _find_entries(text: str) -> list[str]:
-    """The entries, one a line or between commas; `#` begins a comment."""
-    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-    rows = list(csv.reader(line for line in lines if line))
-    if rows and rows[0] == HEADER:
-        return [_render_row(row) for row in rows[1:]]
-    return [entry.strip() for row in rows for entry in row if entry.strip()]
-
-
-def _render_row(row: list[str]) -> str:
-    if len(row) != len(HEADER):
-        raise ValueError(f"{','.join(row)} is not topic,partition,weight")
-    topic, partition, weight = row
-    return f"{topic}:{partition}={weight}"
+    with usage_errors():
+        return parse_weight_entries(str(path), text)

@@ -19,7 +19,7 @@ from cli.options import (
     TimeoutOption,
 )
 from cli.output import Format, print_listing, print_table
-from cli.topic_spec import TopicSpecError, merge_topics, parse_topic
+from wording.topics import TopicSpecError, merge_topics, parse_topic
 
 if TYPE_CHECKING:
     from muster.v1 import what_if_pb2

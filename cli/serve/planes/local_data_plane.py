@@ -14,7 +14,6 @@ from cli.serve.planes.data_plane import Served
 from cli.serve.planes.topics_asked import change_name, compute_topic_changes
 from cli.settings import Resolved
 from cli.settings.settings_objects import compute_settings_object
-from cli.topic_spec import TopicSpec
 from coordinator.runtime.audit import Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.offsets.offset_reads import read_highest_offsets
@@ -26,6 +25,7 @@ from model.errors import GroupError
 from model.topics import Topic
 from security.tls.server_contexts import TlsContexts
 from storage.log_store import LogStore, StoreError
+from wording.topics import TopicSpec
 
 log = structlog.get_logger("muster.serve")
 

@@ -6,12 +6,12 @@ import secrets
 from collections.abc import Sequence
 
 from cli.errors import CommandError, ExitCode
-from cli.topic_spec import TopicSpec
 from model.caller import INTERNAL
 from model.commands.command import TopicCommand
 from model.commands.topics import CreateTopic, GrowTopic, SetTopicRacks
 from model.ids import TopicId, TopicName
 from model.topics import TopicImage
+from wording.topics import TopicSpec
 
 
 def compute_topic_changes(image: TopicImage, specs: Sequence[TopicSpec]) -> list[TopicCommand]:

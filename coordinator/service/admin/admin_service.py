@@ -26,7 +26,7 @@ from coordinator.service.wire.paging import (
     compute_page_token,
     compute_visible,
 )
-from model.acls import Operation
+from model.acls import GROUP_OPERATIONS, Operation
 from model.caller import Caller
 from model.commands.command import TopicCommand
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups
@@ -98,10 +98,13 @@ class AdminService(
             group_id = decode_any_group_id(request.group_id, self._services.limits)
             caller = compute_caller(context.peer(), "")
             self._access.check_group(caller, Operation.DESCRIBE, group_id)
+            rights = self._list_rights(caller, group_id, request.include_authorized_operations)
             if not request.HasField("as_of"):
                 found = await describe_group(self._coordinator, caller, group_id)
                 self._access.check_topics(caller, Operation.DESCRIBE, found.topics)
-                return admin_pb2.DescribeGroupResponse(group=found.group)
+                return admin_pb2.DescribeGroupResponse(
+                    group=found.group, authorized_operations=rights
+                )
             as_of = decode_as_of(request.as_of)
             commands = (
                 ConsumerGroupDescribe(caller, (group_id,)),
@@ -111,8 +114,18 @@ class AdminService(
             found = await encode_description(self._coordinator, *past.responses)
             self._access.check_topics(caller, Operation.DESCRIBE, found.topics)
             return admin_pb2.DescribeGroupResponse(
-                group=found.group, position=encode_position(past.position)
+                group=found.group,
+                position=encode_position(past.position),
+                authorized_operations=rights,
             )
+
+    def _list_rights(self, caller: Caller, group_id: GroupId, is_asked: bool) -> list[str]:
+        """What the caller may do to the group, if that is asked for."""
+        return [
+            operation.value
+            for operation in GROUP_OPERATIONS
+            if is_asked and self._access.sees_group(caller, operation, group_id)
+        ]
 
     def _may_list(self, caller: Caller, group_id: GroupId) -> bool:
         return self._access.sees_group(caller, Operation.DESCRIBE, group_id)

@@ -216,20 +216,24 @@ class MemberWait(_message.Message):
     def __init__(self, owner_id: _Optional[str] = ..., partitions: _Optional[_Iterable[_Union[_types_pb2.TopicPartitions, _Mapping]]] = ..., waited_ms: _Optional[int] = ..., left_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeGroupRequest(_message.Message):
-    __slots__ = ("group_id", "as_of")
+    __slots__ = ("group_id", "as_of", "include_authorized_operations")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_AUTHORIZED_OPERATIONS_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     as_of: _types_pb2.AsOf
-    def __init__(self, group_id: _Optional[str] = ..., as_of: _Optional[_Union[_types_pb2.AsOf, _Mapping]] = ...) -> None: ...
+    include_authorized_operations: bool
+    def __init__(self, group_id: _Optional[str] = ..., as_of: _Optional[_Union[_types_pb2.AsOf, _Mapping]] = ..., include_authorized_operations: _Optional[bool] = ...) -> None: ...
 
 class DescribeGroupResponse(_message.Message):
-    __slots__ = ("group", "position")
+    __slots__ = ("group", "position", "authorized_operations")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    AUTHORIZED_OPERATIONS_FIELD_NUMBER: _ClassVar[int]
     group: Group
     position: _types_pb2.LogPosition
-    def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., position: _Optional[_Union[_types_pb2.LogPosition, _Mapping]] = ...) -> None: ...
+    authorized_operations: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., position: _Optional[_Union[_types_pb2.LogPosition, _Mapping]] = ..., authorized_operations: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchGroupRequest(_message.Message):
     __slots__ = ("group_id",)

@@ -4,13 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.topic_spec import (
-    TopicSpec,
-    TopicSpecError,
-    merge_topics,
-    parse_topic,
-    read_topics_file,
-)
+from cli.topic_spec import read_topics_file
+from wording.topics import TopicSpec, TopicSpecError, merge_topics, parse_topic
 
 
 def test_name_equals_partitions() -> None:

@@ -461,3 +461,16 @@ async def test_a_repeated_deletion_is_answered_to_who_may_delete() -> None:
         hidden = await failure(stub.DeleteTopic(request))
         absent = admin_pb2.DeleteTopicRequest(topic_name="absent", request_id="s")
         assert hidden[1].message == (await failure(stub.DeleteTopic(absent)))[1].message
+
+
+async def test_a_group_says_what_the_caller_may_do_to_it() -> None:
+    rights = Rights((Operation.ALTER_CONFIGS, ResourceType.GROUP, "g"))
+    async with running_stand(authorizer=rights) as stand:
+        await make_groups(stand, "g")
+        ask = admin_pb2.DescribeGroupRequest(group_id="g", include_authorized_operations=True)
+        answer = await stand.admin_stub().DescribeGroup(ask)
+        assert answer.authorized_operations == ["READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS"]
+        silent = await stand.admin_stub().DescribeGroup(
+            admin_pb2.DescribeGroupRequest(group_id="g")
+        )
+        assert not silent.authorized_operations
