@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
-	bench-upstream connect upstream upstream-sim migration latency attack fuzz takeover jars docs python go clean
+	bench-upstream connect upstream upstream-sim migration latency attack fuzz takeover container jars docs python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -44,6 +44,7 @@ help:
 	@echo "make spark-submit   a job of the pipeline as a background job of a terminal"
 	@echo "make stream  tables that follow a live store for STREAM_SECONDS=$(STREAM_SECONDS), and are killed twice"
 	@echo "make stream-law   streams beside batches over SEEDS=$(SEEDS) logs that are compacted and cut meanwhile"
+	@echo "make container   run the steps of packaging/Containerfile in a chroot, and the server as it would be"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
@@ -130,6 +131,9 @@ pipeline-bench: jars
 spark-submit: setup
 	@SPARK_SUBMIT=1 MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q \
 		tests/pipeline/test_spark_submit.py
+
+container: setup
+	@$(VENV)/bin/python -m tests.packaging $(CONTAINER_FOLDER)
 
 # Says by itself what is missing: Java 17, Maven, or a repository for it.
 jars: setup
