@@ -8,7 +8,7 @@ from typing import Final
 
 from console.views.places import NO_PLACES, Places, compute_places
 from muster.v1 import admin_pb2, types_pb2
-from wording.times import render_span, render_time
+from wording.times import render_time
 
 WAITS_SHOWN: Final = 50
 """When a large group moves, every member may wait for many others."""
@@ -71,7 +71,6 @@ class WaitRow:
     places: Places
     since: str
     until: str
-    waited: str
 
 
 def compute_facts(group: admin_pb2.Group) -> GroupFacts:
@@ -161,7 +160,6 @@ def _compute_wait(member_id: str, wait: admin_pb2.MemberWait, now_ms: int) -> Wa
         compute_places(wait.partitions),
         _render_second(now_ms - wait.waited_ms) if has_since else "",
         _render_second(now_ms + wait.left_ms) if has_left else "",
-        render_span(wait.waited_ms // 1_000 * 1_000) if has_since else "",
     )
 
 
