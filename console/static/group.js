@@ -112,9 +112,14 @@ async function fetchPage(url) {
 
 async function showLanes() {
   const here = document.getElementById("lanes-here");
+  if (!here.childElementCount) {
+    here.textContent = "The history of the log is being read…";
+  }
   const page = await fetchPage(body().dataset.lanes);
   const lanes = page.getElementById("lanes");
-  if (here && lanes) {
+  if (!lanes) {
+    here.textContent = page.querySelector("#refusal .message")?.textContent ?? "";
+  } else {
     const wasOpen = here.querySelector(".changes-list")?.open ?? false;
     here.replaceChildren(document.adoptNode(lanes));
     const list = here.querySelector(".changes-list");
@@ -316,7 +321,7 @@ const KEYS = {
 };
 
 document.addEventListener("keydown", (event) => {
-  const isTyping = event.target.closest("input:not([type=range]), textarea, select");
+  const isTyping = event.target.closest?.("input:not([type=range]), textarea, select");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   }

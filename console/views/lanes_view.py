@@ -81,10 +81,7 @@ def compute_lanes_view(
     """The lanes of an answer about this time; 0 for as far back as it tells."""
     moments = answer.moments
     told_ms = answer.begin.timestamp_ms if answer.begin.HasField("timestamp_ms") else 0
-    begin_ms = max(since_ms, told_ms)
-    if not begin_ms:
-        begin_ms = moments[0].timestamp_ms if moments else until_ms
-    scale = Scale(begin_ms, max(until_ms, begin_ms + 1))
+    scale = _make_scale(answer, max(since_ms, told_ms), until_ms)
     labels = [str(number + 1) for number in range(len(answer.members))]
     names = [_name(each, label) for each, label in zip(answer.members, labels, strict=True)]
     lanes: list[LaneChart] = []
@@ -112,6 +109,19 @@ def compute_lanes_view(
         len(moments),
         bool(since_ms) and told_ms > since_ms,
     )
+
+
+def _make_scale(
+    answer: history_pb2.ListOwnershipsResponse, begin_ms: int, until_ms: int
+) -> Scale:
+    """From the first change on, if there was nothing before it."""
+    lanes = (lane for topic in answer.topics for lane in topic.partitions)
+    is_new = not any(lane.spans and not lane.spans[0].HasField("moment") for lane in lanes)
+    if is_new and answer.moments:
+        first_ms = answer.moments[0].timestamp_ms
+        begin_ms = max(begin_ms, first_ms - (until_ms - first_ms) // 50)
+    begin_ms = begin_ms or until_ms
+    return Scale(begin_ms, max(until_ms, begin_ms + 1))
 
 
 def compute_stretches(

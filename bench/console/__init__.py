@@ -1,0 +1,1 @@
+"""What the console costs, and how quick it is: pages, updates, and a server under load."""
