@@ -56,7 +56,7 @@ class Fragments:
             after: dict[str, _Shown] = {}
             for key, view in rows:
                 shown = before.get(key)
-                if shown is None or shown.view != view:
+                if shown is None or (shown.view is not view and shown.view != view):
                     name = self._make_name() if shown is None else shown.name
                     shown = _Shown(name, view, self._render(section, view, name), version)
                     has_changed = True

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from console.live.group_sections import Answers
 from console.views.partitions_view import Place, Rows, find_committed, find_owners, list_uncommitted
 from coordinator.service.calls.local_calls import CallRefused
+from coordinator.service.wire.answer_slices import run_steps
 from muster.v1 import admin_pb2, explain_pb2, group_pb2, types_pb2
 
 REBALANCES: Final = 20
@@ -41,7 +42,8 @@ async def ask_committed(ask: Ask, group: admin_pb2.Group) -> Rows:
     Nothing where the offsets are not the visitor's to see.
     """
     rows = await _fetch(ask, group.group_id, None)
-    missing = list_uncommitted(find_owners(group.members), rows)[:UNCOMMITTED_MAX]
+    owners = await run_steps(find_owners(group.members))
+    missing = list_uncommitted(owners, rows)[:UNCOMMITTED_MAX]
     if missing:
         rows |= await _fetch(ask, group.group_id, missing)
     return rows

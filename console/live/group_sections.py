@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from console.live.fragments import Row
 from console.views.group_view import (
@@ -17,6 +17,8 @@ from console.views.group_view import (
 from console.views.lag_history import LagHistory, describe_trend
 from console.views.partitions_view import (
     Owner,
+    PartitionRow,
+    Place,
     Rows,
     compute_partition,
     compute_slowest_ms,
@@ -25,14 +27,16 @@ from console.views.partitions_view import (
 )
 from console.views.timeline_view import compute_timeline
 from coordinator.runtime.loop.slices import Steps
-from muster.v1 import admin_pb2, explain_pb2
+from muster.v1 import admin_pb2, explain_pb2, types_pb2
 
 ROWS_MAX: Final = 1_000
 """The most members, and the most partitions, of one page."""
 _SLICE: Final = 100
 """So many rows are made in one event-loop iteration, each in some 15 µs."""
 
-Sections = list[tuple[str, Sequence[Row]]]
+_Partition: TypeAlias = tuple[Owner, types_pb2.CommittedOffset | None, str, PartitionRow]
+"""What a row was made of, and the row."""
+Sections: TypeAlias = list[tuple[str, Sequence[Row]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ class RowMaker:
     """Makes the rows of one group. Members that were answered as before are not looked at again."""
 
     history: LagHistory | None = None
-    _members: dict[str, tuple[admin_pb2.GroupMember, tuple[object, ...], MemberRow]] = field(
+    _partitions: dict[Place, _Partition] = field(default_factory=dict)
+    _members: dict[str, tuple[admin_pb2.GroupMember, int | None, MemberRow]] = field(
         default_factory=dict
     )
 
@@ -61,8 +66,7 @@ class RowMaker:
         first = (answers.page - 1) * ROWS_MAX
         members = yield from self._make_members(group, first)
         yield
-        owners = find_owners(group.members)
-        yield
+        owners = yield from find_owners(group.members)
         partitions = yield from self._make_partitions(answers, owners, first)
         waits, more = compute_waits(group, answers.at_ms)
         wait_rows: list[Row] = [(f"{each.member_id}\0{each.owner_id}", each) for each in waits]
@@ -81,7 +85,8 @@ class RowMaker:
 
     def _make_members(self, group: admin_pb2.Group, first: int) -> Steps[list[Row]]:
         # What a member's row shows of its group.
-        shared = (group.group_type, group.group_epoch, group.assignment_epoch)
+        is_classic = group.group_type == admin_pb2.GROUP_TYPE_CLASSIC
+        shared = group.group_epoch if is_classic else None
         before, after = self._members, {}
         rows: list[Row] = []
         for number, member in enumerate(group.members[first : first + ROWS_MAX]):
@@ -100,14 +105,19 @@ class RowMaker:
     ) -> Steps[list[Row]]:
         committed, nobody = answers.committed, Owner()
         places = sorted(owners.keys() | committed.keys())
+        before, after = self._partitions, {}
         rows: list[Row] = []
         for number, place in enumerate(places[first : first + ROWS_MAX]):
-            row = compute_partition(
-                place, owners.get(place, nobody), committed.get(place), self.history
-            )
-            rows.append((f"{place[0]}\0{place[1]}", row))
+            owner, row = owners.get(place, nobody), committed.get(place)
+            trend = "" if self.history is None else self.history.describe_trend(place)
+            known = before.get(place)
+            if known is None or known[0] != owner or known[1] is not row or known[2] != trend:
+                known = (owner, row, trend, compute_partition(place, owner, row, trend))
+            after[place] = known
+            rows.append((f"{place[0]}\0{place[1]}", known[3]))
             if number % _SLICE == _SLICE - 1:
                 yield
+        self._partitions = after
         return rows
 
     def _add_lag(self, facts: GroupFacts, committed: Rows) -> GroupFacts:

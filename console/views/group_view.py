@@ -44,16 +44,19 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """One member; of a classic group it has the generation as its epoch."""
+    """One member; of a classic group it has the generation as its epoch.
+
+    ``is_moving``: it has partitions to give up or to get. A row has nothing of the group's epochs,
+    which change for all members at once.
+    """
 
     member_id: str
     client_id: str
     client_host: str
     instance_id: str
     rack_id: str
-    epoch: str
-    target_epoch: str
-    is_behind: bool
+    epoch: int
+    is_moving: bool
     state: str
     assigned: Places
     pending: Places
@@ -113,9 +116,8 @@ def compute_member(group: admin_pb2.Group, member: admin_pb2.GroupMember) -> Mem
         client_host=member.client_host,
         instance_id=member.instance_id,
         rack_id=member.rack_id,
-        epoch=str(group.group_epoch if is_classic else member.member_epoch),
-        target_epoch=str(group.group_epoch if is_classic else group.assignment_epoch),
-        is_behind=not is_classic and _is_behind(group, member),
+        epoch=group.group_epoch if is_classic else member.member_epoch,
+        is_moving=not is_classic and member.state != admin_pb2.MEMBER_STATE_STABLE,
         state="member" if is_classic else render_member_state(member.state),
         assigned=compute_places(member.assignment),
         pending=compute_places(member.pending_revocation),

@@ -111,9 +111,7 @@ def compute_lanes_view(
     )
 
 
-def _make_scale(
-    answer: history_pb2.ListOwnershipsResponse, begin_ms: int, until_ms: int
-) -> Scale:
+def _make_scale(answer: history_pb2.ListOwnershipsResponse, begin_ms: int, until_ms: int) -> Scale:
     """From the first change on, if there was nothing before it."""
     lanes = (lane for topic in answer.topics for lane in topic.partitions)
     is_new = not any(lane.spans and not lane.spans[0].HasField("moment") for lane in lanes)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from console.views.lag_history import LagHistory
 from muster.v1 import admin_pb2, types_pb2
 
 Place: TypeAlias = tuple[str, int]
+
+
+_SLICE: Final = 200
+"""Members looked at in one step."""
+_AIMS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +44,18 @@ class Owner(NamedTuple):
     target_id: str = ""
 
 
-def find_owners(members: Iterable[admin_pb2.GroupMember]) -> dict[Place, Owner]:
-    """The owners of all partitions that have or are to have one. A deleted topic has no name."""
+def find_owners(
+    members: Iterable[admin_pb2.GroupMember],
+) -> Generator[None, None, dict[Place, Owner]]:
+    """The owners of all partitions that have or are to have one, a slice at a time.
+
+    A deleted topic has no name.
+    """
     owners: dict[Place, Owner] = {}
     aims: list[tuple[Place, str]] = []
-    for member in members:
+    for number, member in enumerate(members):
+        if number % _SLICE == _SLICE - 1:
+            yield
         owner = Owner(member.member_id, member.client_id)
         for topics in (member.assignment, member.pending_revocation):
             for topic in topics:
@@ -53,7 +64,9 @@ def find_owners(members: Iterable[admin_pb2.GroupMember]) -> dict[Place, Owner]:
         for topic in member.target_assignment:
             name = topic.topic_name
             aims.extend(((name, number), member.member_id) for number in topic.partitions if name)
-    for place, member_id in aims:
+    for number, (place, member_id) in enumerate(aims):
+        if number % _AIMS == _AIMS - 1:
+            yield
         held = owners.get(place, Owner())
         if held.member_id != member_id:
             owners[place] = held._replace(target_id=member_id)
@@ -87,7 +100,7 @@ def compute_partition(
     place: Place,
     owner: Owner,
     row: types_pb2.CommittedOffset | None,
-    history: LagHistory | None,
+    trend: str,
 ) -> PartitionRow:
     """One partition, with what is known of its offsets."""
     lag = None if row is None else compute_lag(row)
@@ -102,7 +115,7 @@ def compute_partition(
         end=str(row.end_offset) if row is not None and row.HasField("end_offset") else "",
         lag="" if lag is None else f"{lag:,}",
         lag_seconds=f"{row.lag_ms / 1_000:.1f}" if row is not None and is_timed else "",
-        trend="" if history is None else history.describe_trend(place),
+        trend=trend,
         error="" if row is None else row.error.reason,
     )
 

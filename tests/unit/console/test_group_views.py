@@ -98,9 +98,9 @@ def test_members_say_where_they_are_on_the_way() -> None:
         "",
     )
     first, second = (compute_member(group, member) for member in group.members)
-    assert (first.epoch, first.target_epoch, first.state) == ("4", "5", "revoking partitions")
+    assert (first.epoch, first.is_moving, first.state) == (4, True, "revoking partitions")
     assert (first.assigned.text, first.pending.text) == ("t 0", "t 1")
-    assert (second.state, second.awaited.text, second.is_behind) == (
+    assert (second.state, second.awaited.text, second.is_moving) == (
         "waits for partitions",
         "t 1",
         True,
@@ -122,7 +122,7 @@ def test_a_frozen_group_says_since_when_and_by_whom() -> None:
 
 
 def test_a_partition_has_its_owner_and_who_is_to_get_it() -> None:
-    owners = find_owners(make_group().members)
+    owners = run_at_once(find_owners(make_group().members))
     assert owners["t", 0] == Owner("a", "", "")
     assert owners["t", 1] == Owner("a", "", "b")
     assert owners["t", 2] == Owner("", "", "b")
@@ -146,7 +146,7 @@ def test_what_is_not_known_of_offsets_is_not_zero() -> None:
         ]
     )
     shown = [
-        compute_partition(place, Owner(), row, None)
+        compute_partition(place, Owner(), row, "")
         for place, row in [*rows.items(), (("t", 4), None)]
     ]
     assert [(row.committed, row.end, row.lag, row.lag_seconds) for row in shown] == [
@@ -225,7 +225,10 @@ def test_a_member_that_is_as_before_is_not_looked_at_again() -> None:
     group.members[0].member_epoch = 5
     changed = make(group)
     assert [a is b for a, b in zip(first, changed, strict=True)] == [False, True]
-    assert make(make_group(assignment_epoch=6))[1] is not changed[1]
+    assert make(make_group(group_epoch=6, assignment_epoch=6))[1] is first[1]
+    classic = admin_pb2.GROUP_TYPE_CLASSIC
+    before = make(make_group(group_type=classic))
+    assert make(make_group(group_type=classic, group_epoch=6))[1] != before[1]
 
 
 @pytest.mark.parametrize(
