@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any, Final
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from console.refusals import Refused
 from coordinator.service.credentials.peer_host import compute_client_network
@@ -37,19 +39,16 @@ class EventStreams:
     ) -> Response:
         """Send events that are encoded already, until the client goes or ``is_current`` ends.
 
-        Raises ``Refused`` if too many are open.
+        The stream counts from when the response is sent. Raises ``Refused`` if too many are open.
         """
         host = compute_client_network(peer)
         if self._of_host.total() >= STREAMS_MAX or self._of_host[host] >= STREAMS_OF_HOST_MAX:
             raise Refused(503, "Too many pages are open that follow the server: close some.")
-        return StreamingResponse(
-            self._follow(host, is_current, events), media_type="text/event-stream"
-        )
+        return _EventResponse(self._of_host, host, self._follow(is_current, events))
 
     async def _follow(
-        self, host: str, is_current: Callable[[], bool], events: AsyncGenerator[bytes, None]
-    ) -> AsyncIterator[bytes]:
-        self._of_host[host] += 1
+        self, is_current: Callable[[], bool], events: AsyncGenerator[bytes, None]
+    ) -> AsyncGenerator[bytes, None]:
         coming: asyncio.Task[Any] = asyncio.ensure_future(anext(events, None))
         try:
             while True:
@@ -69,9 +68,57 @@ class EventStreams:
             coming.cancel()
             await asyncio.wait((coming,))
             await events.aclose()
-            self._of_host[host] -= 1
-            if not self._of_host[host]:
-                del self._of_host[host]
+
+
+class _EventResponse(Response):
+    """Sends events until the client goes.
+
+    Starlette's response for streams cancels again in each turn of the event loop what is sent, which
+    then cannot wait until what it asks of others is closed.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, of_host: Counter[str], host: str, events: AsyncGenerator[bytes, None]
+    ) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._of_host = of_host
+        self._host = host
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            await super().__call__(scope, receive, send)
+            return
+        self._of_host[self._host] += 1
+        sending = asyncio.create_task(self._send(send))
+        leaving = asyncio.create_task(_wait_until_gone(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            await asyncio.wait((sending, leaving))
+            self._of_host[self._host] -= 1
+            if not self._of_host[self._host]:
+                del self._of_host[self._host]
+        if not sending.cancelled():
+            sending.result()
+
+    async def _send(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        async with aclosing(self._events) as events:
+            await send(start)
+            async for event in events:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def encode_event(name: str, data: str, event_id: str = "") -> bytes:
