@@ -129,8 +129,9 @@ class Visit:
 
     def compute_permalink(self) -> str:
         """The address of the page here, with its query."""
-        query = self.request.url.query
-        return f"{self.request.url.path}?{query}" if query else self.request.url.path
+        # Two slashes would begin the name of another server.
+        path, query = "/" + self.request.url.path.lstrip("/"), self.request.url.query
+        return f"{path}?{query}" if query else path
 
 
 Handle: TypeAlias = Callable[[Visit], Awaitable[Response]]

@@ -73,8 +73,8 @@ class EventStreams:
 class _EventResponse(Response):
     """Sends events until the client goes.
 
-    Starlette's response for streams cancels again in each turn of the event loop what is sent, which
-    then cannot wait until what it asks of others is closed.
+    Starlette's response for streams cancels them again in each turn of the event loop, so that they
+    cannot wait until what they ask of others is closed.
     """
 
     media_type = "text/event-stream"

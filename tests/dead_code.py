@@ -23,7 +23,6 @@ KINDS: Final = ("class", "function", "method", "property")
 COMMANDS: Final = ("@*.command*", "@*.callback*")
 """Typer calls these."""
 CALLED_BY_OTHERS: Final = {
-    "__call__": "Python",
     "__dir__": "Python",
     "__getattr__": "Python",
     "demo": "cli.main",

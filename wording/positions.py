@@ -17,7 +17,7 @@ def parse_as_of(what: str, text: str, now_ms: Callable[[], int]) -> types_pb2.As
     if match := _OFFSET.fullmatch(text):
         return types_pb2.AsOf(offset=int(match[1]))
     timestamp_ms = parse_time(what, text, now_ms)
-    if timestamp_ms > TIME_MAX:
+    if abs(timestamp_ms) > TIME_MAX:
         raise InputError(f"{what} {text!r} is not a time: it is too large")
     return types_pb2.AsOf(timestamp_ms=timestamp_ms)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from console.refusals import Refused
 
@@ -30,8 +30,8 @@ def parse_form(content: bytes) -> list[tuple[str, str]]:
 
 def check_origin(headers: Mapping[str, str]) -> None:
     """Raise ``Refused`` unless a page of this server sent the form."""
-    origin = headers.get("origin", "")
-    if not origin or urlsplit(origin).netloc != headers.get("host"):
+    host = headers.get("host", "")
+    if headers.get("origin") not in (f"http://{host}", f"https://{host}"):
         raise Refused(403, "The form was not sent by a page of this console.")
 
 

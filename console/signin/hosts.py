@@ -7,7 +7,7 @@ is then of one origin with the console. Only the name that the browser asks for 
 from __future__ import annotations
 
 from collections.abc import Collection
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address
 
 
 def find_host_name(host: str) -> str | None:
@@ -28,10 +28,16 @@ def is_own_name(host: str, names: Collection[str]) -> bool:
     name = find_host_name(host)
     if name is None:
         return False
+    if host.startswith("["):
+        return _is_address(name, IPv6Address)
     if name == "localhost" or name.endswith(".localhost") or name in names:
         return True
+    return _is_address(name, IPv4Address)
+
+
+def _is_address(name: str, kind: type[IPv4Address | IPv6Address]) -> bool:
     try:
-        ip_address(name.partition("%")[0])
+        kind(name)
     except ValueError:
         return False
     return True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from console.signin.hosts import is_own_name
-from tests.support.console.browser import Browser
+from tests.support.console.browser import ORIGIN, Browser, read_tags
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,12 @@ from tests.support.console.browser import Browser
         ("[::1", False),
         ("127.0.0.1:8080@evil.example", False),
         ("muster.example:80:80", False),
+        ("127.0.0.1.", True),
+        ("[fe80::1%eth0]", True),
+        ("127.0.0.1%evil.example", False),
+        ("[localhost]", False),
+        ("[muster.example]", False),
+        ("[127.0.0.1]", False),
     ],
 )
 def test_which_names_are_ours(host: str, is_own: bool) -> None:
@@ -58,3 +65,19 @@ async def test_a_link_elsewhere_comes_back_with_the_cookie(browser: Browser) -> 
 
 async def test_a_long_query_is_refused(browser: Browser) -> None:
     assert (await browser.get(f"/groups?q={'x' * 10_000}")).status_code == 414
+
+
+@pytest.mark.parametrize("path", ["//evil.example/x", "///evil.example"])
+async def test_no_page_links_to_another_server(browser: Browser, path: str) -> None:
+    url = httpx.URL(ORIGIN).copy_with(raw_path=path.encode())
+    answer = await browser.client.get(url)
+    assert answer.status_code == 404
+    links = [found.get("href") for tag, found in read_tags(answer.text) if tag == "a"]
+    assert "/evil.example/x" in links or "/evil.example" in links
+    assert not [link for link in links if link and link.startswith("//")]
+
+
+@pytest.mark.parametrize("origin", ["null", "http://[", "http://[::1", "ftp://127.0.0.1:8080", ""])
+async def test_a_form_from_nowhere_is_refused(browser: Browser, origin: str) -> None:
+    answer = await browser.post("/signin", headers={"origin": origin})
+    assert answer.status_code == 403

@@ -32,6 +32,8 @@ from coordinator.service.wire.answer_slices import run_steps
 _REST_S: Final = 0.0005
 """How long the thread rests after each chunk: it gives the loop the interpreter without a wait."""
 _END: Final = b"# EOF\n"
+_OPEN_METRICS: Final = "application/openmetrics-text"
+_VERSION: Final = "version=1.0.0"
 
 
 class Scrapes:
@@ -61,6 +63,7 @@ class Scrapes:
 
     async def answer(self, accept: str) -> tuple[str, bytes]:
         """The content type and the text, for a request that accepts this."""
+        accept = _choose_format(accept)
         content_type = choose_encoder(accept)[1]
         task = self._running.get(content_type)
         if task is None:
@@ -112,6 +115,19 @@ def _take_turns(chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         yield chunk
         time.sleep(_REST_S)
+
+
+def _choose_format(accept: str) -> str:
+    """Of what is accepted the best that is served, as an Accept header.
+
+    There are two: each that is asked for at a time costs a snapshot.
+    """
+    for accepted in accept.split(","):
+        kind, *parameters = (each.strip() for each in accepted.split(";"))
+        has_version = any(each.startswith("version=") for each in parameters)
+        if kind == _OPEN_METRICS and (not has_version or _VERSION in parameters):
+            return f"{_OPEN_METRICS}; {_VERSION}"
+    return ""
 
 
 def compute_folder_bytes(folder: Path) -> int:

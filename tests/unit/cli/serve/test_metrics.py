@@ -46,6 +46,7 @@ from upstream.statistics import UpstreamStatistics
 
 CALLER = Caller("User:ANONYMOUS", "client", "/127.0.0.1")
 ORDERS = TopicName("orders")
+OPEN_METRICS = "application/openmetrics-text"
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -356,6 +357,34 @@ async def test_scrapes_at_a_time_take_one_snapshot(runtime: Runtime) -> None:
     assert len({text for _, text in answers}) == 1
     await scrapes.answer("")
     assert begun == 2
+    await asyncio.gather(
+        *(scrapes.answer(f"{OPEN_METRICS}; version=1.0.{number}") for number in range(5)),
+        *(scrapes.answer(f"{OPEN_METRICS}; version=1.0.0; escaping=v{n}") for n in range(5)),
+    )
+    assert begun <= 4, "a client does not make it take more snapshots by asking in other words"
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("", "text/plain; version=0.0.4"),
+        ("*/*", "text/plain; version=0.0.4"),
+        (f"{OPEN_METRICS}; version=abc", "text/plain; version=0.0.4"),
+        (f"{OPEN_METRICS};version=0.0.1, text/plain;version=0.0.4", "text/plain; version=0.0.4"),
+        (";;;=,,;", "text/plain; version=0.0.4"),
+        (OPEN_METRICS, "application/openmetrics-text; version=1.0.0"),
+        (
+            f"{OPEN_METRICS};version=1.0.0;escaping=allow-utf-8;q=0.6,{OPEN_METRICS};version=0.0.1",
+            "application/openmetrics-text; version=1.0.0",
+        ),
+    ],
+)
+async def test_whatever_is_accepted_is_answered(
+    runtime: Runtime, accept: str, content_type: str
+) -> None:
+    found, text = await make_scrapes(lambda: take(runtime)).answer(accept)
+    assert found.startswith(content_type)
+    assert text.endswith(b"# EOF\n") == found.startswith(OPEN_METRICS)
 
 
 async def test_a_group_that_is_new_while_the_others_are_looked_at(runtime: Runtime) -> None:
