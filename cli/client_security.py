@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from collections.abc import Mapping
@@ -101,10 +102,10 @@ def _refuse_to_ask() -> str:
 def read_client_properties(path: Path) -> Security:
     """Read a client's ``.properties`` file in Kafka's names. Raises ``SecurityError``."""
     # Commands without such a file need not wait for the import of all settings.
-    from cli.settings.config_providers import ProviderError, read_client_properties_file
+    from security.client.config_providers import ProviderError, read_client_properties_file
 
     try:
-        found = read_client_properties_file(path)
+        found = read_client_properties_file(path, os.environ)
     except (OSError, ProviderError) as error:
         raise SecurityError(f"cannot read {path}: {error}") from error
     try:

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pipeline.quiet_start import quiet_start
+from pipeline.source.errors import find_cause
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
 
@@ -51,15 +54,16 @@ def running_session(master: str | None = None) -> Iterator[SparkSession]:
     from pipeline.session import make_session
 
     was_there = SparkSession.getActiveSession() is not None
-    settings = {"spark_ui_showConsoleProgress": "false", "spark_log_level": "ERROR"}
+    settings = {"spark_ui_showConsoleProgress": "false"}
     try:
-        spark = make_session(master=master, **settings)
+        with quiet_start():
+            spark = make_session(master=master, **settings)
     except (PySparkException, RuntimeError) as error:
         raise SparkFailed(f"Spark did not start: {_read_line(error)}") from error
     try:
         yield spark
     except PySparkException as error:
-        raise SparkFailed(f"Spark failed: {_read_line(error)}") from error
+        raise find_cause(error) or SparkFailed(f"Spark failed: {_read_line(error)}") from error
     finally:
         if not was_there:
             spark.stop()

@@ -21,8 +21,16 @@ from pipeline.source.offset_ranges import check_partitions
 from pipeline.source.options import LogOptions, parse_options
 from pipeline.source.slice_reading import open_log
 
-_SHIPPED = ("muster/assignors", "model", "storage", "coordinator/core", "translator", "pipeline")
-"""Packages that executors import; numpy, pyarrow and others must be installed there."""
+_SHIPPED = (
+    "muster/assignors",
+    "muster/v1",
+    "model",
+    "storage",
+    "coordinator/core",
+    "translator",
+    "pipeline",
+)
+"""Packages that executors import; numpy, pyarrow, for a live server grpcio, must be there."""
 
 
 def make_session(

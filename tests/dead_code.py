@@ -48,8 +48,6 @@ CALLED_BY_OTHERS: Final = {
     "compute_offsets_at": "users of the pipeline (docs/pipeline.md)",
     "ListOwnerships": "programs (docs/why.md)",
     "ListRecords": "console.pages.log_page",
-    "DescribeLog": "programs (proto/muster/v1/log.proto)",
-    "ReadLog": "programs (proto/muster/v1/log.proto)",
     "kept_bytes": "tests look at it",
 }
 

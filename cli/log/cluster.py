@@ -9,6 +9,7 @@ from plain ones.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -17,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cli.errors import CommandError, ExitCode
-from cli.settings.config_providers import ProviderError, read_client_properties_file
 from cli.settings.masking import hide, looks_secret
 from model.ids import GroupId, LogPartition, TopicId, TopicName, compute_log_partition
 from model.log.side_records import TopicSideValue
+from security.client.config_providers import ProviderError, read_client_properties_file
 from storage.codec.batches import BatchRecord
 from storage.codec.errors import CodecError
 from storage.log.group_offsets import GroupOffset, GroupOffsetsFold
@@ -358,6 +359,6 @@ def _read_config(config: Path | None) -> Mapping[str, str]:
     if config is None:
         return {}
     try:
-        return read_client_properties_file(config)
+        return read_client_properties_file(config, os.environ)
     except (OSError, ProviderError) as error:
         raise CommandError(f"{config} cannot be read: {error}", ExitCode.USAGE) from error

@@ -10,10 +10,16 @@ import typer
 from cli.errors import CommandError
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing
+from cli.pipeline.log_options import (
+    PathOption,
+    ServerConfigOption,
+    ServerOption,
+    check_folder,
+    find_log,
+)
 from cli.pipeline.spark import (
     FormatOption,
     MasterOption,
-    PathOption,
     Progress,
     check_format,
     check_spark,
@@ -26,7 +32,9 @@ _MINUTE_MS = 60 * 1000
 
 def audit(
     *,
-    path: PathOption,
+    path: PathOption = None,
+    server: ServerOption = None,
+    server_config: ServerConfigOption = None,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="FOLDER", help="Also write the findings as tables."),
@@ -43,12 +51,14 @@ def audit(
     """Look for violations of S1, S3, S5, S6, S7, S18, S19 and S21; exits 1 if there are any."""
     check_spark()
     check_format(file_format)
+    check_folder("--out", out)
+    log = find_log(path, server, server_config)
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, path) as spark:
+    with running_spark(master, log) as spark:
         from pipeline.audit.audit_job import audit_records, show_violation
         from pipeline.tables.record_table import read_records
 
-        records = read_records(spark, path)
+        records = read_records(spark, log)
         found = audit_records(
             records,
             int(retention_minutes * _MINUTE_MS),
@@ -66,7 +76,7 @@ def audit(
         progress.say(f"{where}: {damage.problem}: {damage.detail or 'invalid'}")
     rows = [(v.rule, v.log_partition, v.offset, v.group_id, v.detail) for v in found.violations]
     content = {
-        "path": path,
+        "path": server or log,
         "records": found.records,
         "groups": found.groups,
         "counts": found.counts,

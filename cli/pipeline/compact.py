@@ -11,9 +11,9 @@ from cli.errors import CommandError, ExitCode
 from cli.log.import_command import AbortOpenOption, CutTornTailOption, PartitionsOption
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing
+from cli.pipeline.log_options import check_folder
 from cli.pipeline.spark import (
     MasterOption,
-    PathOption,
     Progress,
     check_spark,
     running_spark,
@@ -23,10 +23,19 @@ if TYPE_CHECKING:
     from pipeline.bulk.bulk_options import BulkOptions
     from storage.transfer.bulk import Bulk
 
+CompactPathOption = Annotated[
+    str,
+    typer.Option(
+        "--path",
+        metavar="PATH",
+        help="A folder of __consumer_offsets-N folders, one of these, or one .log.",
+    ),
+]
+
 
 def compact(
     *,
-    path: PathOption,
+    path: CompactPathOption,
     out: Annotated[
         Path,
         typer.Option("--out", metavar="FOLDER", help="Output folder, an input of import."),
@@ -41,6 +50,7 @@ def compact(
     """Write sorted files of the last record of each key, which a new store loads unchanged."""
     from pipeline.bulk.bulk_options import BulkOptions
 
+    check_folder("--out", out)
     bulk = make_bulk(path, out, BulkOptions(True, partitions, abort_open, cut_torn_tail), master)
     if not quiet:
         for note in bulk.notes:

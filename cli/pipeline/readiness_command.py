@@ -10,10 +10,16 @@ import typer
 from cli.errors import CommandError, ExitCode
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing
+from cli.pipeline.log_options import (
+    PathOption,
+    ServerConfigOption,
+    ServerOption,
+    check_folder,
+    find_log,
+)
 from cli.pipeline.spark import (
     FormatOption,
     MasterOption,
-    PathOption,
     Progress,
     check_format,
     check_spark,
@@ -29,7 +35,9 @@ _COLUMNS = ("GROUP", "VERDICT", "MEMBERS", "PROTOCOL", "REASONS", "CLIENTS-FIRST
 
 def readiness(
     *,
-    path: PathOption,
+    path: PathOption = None,
+    server: ServerOption = None,
+    server_config: ServerConfigOption = None,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="FOLDER", help="Also write the result as a table."),
@@ -63,14 +71,16 @@ def readiness(
     """Print each classic group as READY, WARN or BLOCKED, why, and the clients to change first."""
     check_spark()
     check_format(file_format)
+    check_folder("--out", out)
+    log = find_log(path, server, server_config)
     rules = _make_rules(max_size, session_timeout_ms, patterns or [])
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, path) as spark:
+    with running_spark(master, log) as spark:
         from pipeline.audit.migration_verdicts import compute_readiness
         from pipeline.tables.record_table import read_records
         from pipeline.tables.writing import TableFolder
 
-        table = compute_readiness(read_records(spark, path), rules).persist()
+        table = compute_readiness(read_records(spark, log), rules).persist()
         if out is not None:
             folder = TableFolder(spark, out, file_format)
             folder.recover()
@@ -78,7 +88,7 @@ def readiness(
         found = [row.asDict(recursive=True) for row in table.orderBy("group_id").collect()]
     for verdict, count in sorted(Counter(row["verdict"] for row in found).items()):
         progress.say(f"{verdict}: {count}")
-    content = {"path": path, "groups": [{**row, "ts": _show_ts(row)} for row in found]}
+    content = {"path": server or log, "groups": [{**row, "ts": _show_ts(row)} for row in found]}
     rows = [_show_row(row) for row in found]
     print_listing(Listing("pipeline.readiness", _COLUMNS, rows, content, "groups"), output)
 

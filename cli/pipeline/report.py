@@ -10,6 +10,12 @@ import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.options import QuietOption
+from cli.pipeline.log_options import (
+    ServerConfigOption,
+    ServerOption,
+    check_folder,
+    find_log,
+)
 from cli.pipeline.spark import (
     MasterOption,
     Progress,
@@ -22,7 +28,7 @@ from cli.version import compute_version
 _MINUTE_MS = 60 * 1000
 
 LogOrTablesOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--path",
         metavar="PATH",
@@ -41,7 +47,9 @@ EndOffsetsOption = Annotated[
 
 def report(
     *,
-    path: LogOrTablesOption,
+    path: LogOrTablesOption = None,
+    server: ServerOption = None,
+    server_config: ServerConfigOption = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The HTML file to write.")],
     groups: Annotated[
         list[str] | None,
@@ -74,6 +82,8 @@ def report(
         raise CommandError(
             f"{out} is a folder; --out must be a file such as report.html", ExitCode.USAGE
         )
+    check_folder("--tables", tables)
+    log = find_log(path, server, server_config)
     ends: list[EndOffset] = []
     if end_offsets is not None:
         try:
@@ -81,13 +91,13 @@ def report(
         except EndOffsetsError as error:
             raise CommandError(str(error), ExitCode.USAGE) from error
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, path) as spark:
+    with running_spark(master, None if _has_tables(log) else log) as spark:
         from pipeline.report.report_job import ReportOptions, write_report
 
         options = ReportOptions(top, tuple(groups or ()), int(retention_minutes * _MINUTE_MS))
         made = write_report(
             spark,
-            path,
+            log,
             out,
             options,
             compute_version(),
@@ -100,3 +110,15 @@ def report(
     for line in show_problems(dict(made.facts.problems)):
         progress.say(line)
     progress.say(f"{made.facts.records} records, {made.series.total} rebalances: {out}")
+
+
+def _has_tables(path: str) -> bool:
+    """Whether a run of ``tables`` has finished at a path of this machine."""
+    from pipeline.source.errors import NotALog
+    from pipeline.source.logs.paths import find_path
+    from pipeline.tables.writing import MANIFEST
+
+    try:
+        return (find_path(path) / MANIFEST).is_file()
+    except NotALog:
+        return False

@@ -12,19 +12,12 @@ import typer
 
 from cli.errors import CommandError, ExitCode
 from cli.output import print_note
+from cli.pipeline.log_options import check_log, source_failures
 from pipeline.running import NotInstalled, SparkFailed, check_installed, running_session
 
 if TYPE_CHECKING:
     from pipeline.running import SparkSession
 
-PathOption = Annotated[
-    str,
-    typer.Option(
-        "--path",
-        metavar="PATH",
-        help="A data folder, a folder of __consumer_offsets-N folders, one of these, or one .log.",
-    ),
-]
 MasterOption = Annotated[
     str | None,
     typer.Option(
@@ -61,37 +54,22 @@ def check_spark() -> None:
 
 
 @contextmanager
-def running_spark(master: str | None, path: str) -> Iterator[SparkSession]:
+def running_spark(master: str | None, path: str | None) -> Iterator[SparkSession]:
     """A Spark session for one command; errors inside it become ``CommandError``.
 
-    Checks ``path`` before it starts Spark, which takes seconds.
+    Looks at the log before it starts Spark, which takes seconds; ``path`` is ``None`` if there is
+    nothing to look at.
     """
-    from pipeline.source.errors import (
-        MissingConnector,
-        NewerStore,
-        NotALog,
-        OptionError,
-        SourceError,
-    )
-    from pipeline.source.logs.paths import find_path, is_of_other_system
-
-    codes: dict[type[Exception], ExitCode] = {
-        OptionError: ExitCode.USAGE,
-        NotALog: ExitCode.NOT_FOUND,
-        NewerStore: ExitCode.PRECONDITION,
-        MissingConnector: ExitCode.PRECONDITION,
-    }
+    check_spark()
+    if path is not None:
+        check_log(path)
     try:
-        if not is_of_other_system(path):
-            find_path(path)
-        with running_session(master) as spark:
+        with source_failures(), running_session(master) as spark:
             yield spark
     except NotInstalled as error:
         raise CommandError(str(error), ExitCode.PRECONDITION) from error
     except SparkFailed as error:
         raise CommandError(str(error)) from error
-    except SourceError as error:
-        raise CommandError(str(error), codes.get(type(error), ExitCode.FAILED)) from error
 
 
 @contextmanager

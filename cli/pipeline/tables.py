@@ -14,10 +14,16 @@ from cli.log.import_command import CommandConfigOption
 from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format, Listing, print_listing
 from cli.pipeline.cluster_end_offsets import find_end_offsets
+from cli.pipeline.log_options import (
+    PathOption,
+    ServerConfigOption,
+    ServerOption,
+    check_folder,
+    find_log,
+)
 from cli.pipeline.spark import (
     FormatOption,
     MasterOption,
-    PathOption,
     Progress,
     check_format,
     check_spark,
@@ -86,7 +92,9 @@ MaxOffsetsOption = Annotated[
 
 def tables(
     *,
-    path: PathOption,
+    path: PathOption = None,
+    server: ServerOption = None,
+    server_config: ServerConfigOption = None,
     out: OutOption,
     file_format: FormatOption = "parquet",
     end_offsets: EndOffsetsOption = None,
@@ -106,6 +114,8 @@ def tables(
     """Write all tables of a log; each atomically replaces that of a previous run."""
     check_spark()
     check_format(file_format)
+    check_folder("--out", out)
+    log = find_log(path, server, server_config)
     known = _read_end_offsets(end_offsets)
 
     def find_ends() -> list[EndOffset]:
@@ -116,7 +126,7 @@ def tables(
         return [*known, *asked]
 
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, path) as spark:
+    with running_spark(master, log) as spark:
         from pipeline.source.slice_reading import find_notes
         from pipeline.tables.tables_stream import StreamOptions
 
@@ -128,11 +138,11 @@ def tables(
             find_ends if end_offsets is not None or bootstrap_server is not None else None,
         )
         run = _run_stream if is_stream or follow else _run_batch
-        summary = run(spark, path, out, options, progress.tell)
-        notes = find_notes(path)
+        summary = run(spark, log, out, options, progress.tell)
+        notes = find_notes(log)
     for line in (*notes, *show_problems(summary.problems)):
         progress.say(line)
-    print_listing(_compute_listing(path, out, summary, notes), output)
+    print_listing(_compute_listing(server or log, out, summary, notes), output)
 
 
 def _run_stream(

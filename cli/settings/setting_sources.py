@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.settings.config_providers import (
+from cli.settings.listeners.listener_rules import compute_listener_plan
+from cli.settings.masking import hide, looks_secret
+from cli.settings.setting import Address, Kind, SettingsError, Value, compute_variable, parse_value
+from cli.settings.setting_rules import check_rules, compute_followers
+from cli.settings.table import SETTINGS, compute_suggestion, find_setting, has_no_meaning_here
+from security.client.config_providers import (
     ConfigProviders,
     ProviderError,
     is_exposed,
     is_provider_name,
 )
-from cli.settings.listeners.listener_rules import compute_listener_plan
-from cli.settings.masking import hide, looks_secret
-from cli.settings.properties import PropertiesError, parse_properties
-from cli.settings.setting import Address, Kind, SettingsError, Value, compute_variable, parse_value
-from cli.settings.setting_rules import check_rules, compute_followers
-from cli.settings.table import SETTINGS, compute_suggestion, find_setting, has_no_meaning_here
+from security.client.properties import PropertiesError, parse_properties
 from security.endpoints import Endpoint
 
 _PREFIX = "MUSTER_"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Final
 
 from cli.asking import ask, raise_failures
 from cli.errors import CommandError, ExitCode
-from cli.settings.config_providers import ProviderError, read_client_properties_file
 from cli.settings.setting import parse_address
 from cli.upstream.upstream_listings import REPORT_COLUMNS, compute_failures, compute_reports
 from coordinator.service.wire.error_statuses import encode_error
@@ -21,6 +21,7 @@ from security.client.client_security import (
     ClientSecurityFault,
     compute_client_security,
 )
+from security.client.config_providers import ProviderError, read_client_properties_file
 from upstream.cluster.cluster import ClusterUnreachable
 from upstream.cluster.cluster_client import ClusterClient
 from upstream.cluster.cluster_settings import ClusterSettings
@@ -138,7 +139,7 @@ def _read_security(command_config: Path | None) -> ClientSecurity:
     if command_config is None:
         return ClientSecurity()
     try:
-        security = compute_client_security(read_client_properties_file(command_config))
+        security = compute_client_security(read_client_properties_file(command_config, os.environ))
         security.check()
     except (OSError, ProviderError) as error:
         raise CommandError(f"cannot read {command_config}: {error}", ExitCode.USAGE) from error

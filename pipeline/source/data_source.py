@@ -19,6 +19,7 @@ from pipeline.source.errors import OptionError
 from pipeline.source.filters import PushedFilters
 from pipeline.source.logs.group_log import LogTask
 from pipeline.source.offset_ranges import compute_batch_bounds
+from pipeline.source.one_line import told_in_one_line
 from pipeline.source.options import Decode, LogOptions, parse_options
 from pipeline.source.slice_reading import open_log, read_slices
 from pipeline.source.stream_reader import GroupLogStreamReader
@@ -37,15 +38,18 @@ class GroupLogDataSource(DataSource):
         """The name for ``format``."""
         return NAME
 
+    @told_in_one_line
     def schema(self) -> StructType:
         """The schema of the Kafka source, or of ``schema.RECORDS`` with ``decode=records``."""
         return from_arrow_schema(compute_schema(parse_options(self.options)))
 
+    @told_in_one_line
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader for batch queries."""
         options = parse_options(self.options)
         return GroupLogReader(options, compute_columns(options, schema))
 
+    @told_in_one_line
     def streamReader(self, schema: StructType) -> GroupLogStreamReader:  # noqa: N802
         """The reader for streaming queries."""
         options = parse_options(self.options)
@@ -83,6 +87,7 @@ class GroupLogReader(DataSourceReader):
         """Accept filters; return those that Spark must still apply."""
         return [condition for condition in filters if not self._pushed.add(condition)]
 
+    @told_in_one_line
     def partitions(self) -> Sequence[InputPartition]:
         """Tasks of some MiB of the log each; at least one."""
         log = open_log(self._options.path)
@@ -93,6 +98,7 @@ class GroupLogReader(DataSourceReader):
             log.close()
         return [LogTask(slices) for slices in tasks] or [LogTask(())]
 
+    @told_in_one_line
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        return read_slices(partition.slices, self._options, self._schema)
+        yield from read_slices(partition.slices, self._options, self._schema)

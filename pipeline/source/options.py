@@ -1,4 +1,4 @@
-"""The options of ``format("grouplog")``: those of Spark's Kafka source, and two of its own."""
+"""The options of ``format("grouplog")``: those of Spark's Kafka source, and a few of its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from typing import Any
 
 from pipeline.schema import TOPIC
 from pipeline.source.errors import OptionError
+from pipeline.source.server.addresses import (
+    OFFSETS_PER_TRIGGER,
+    ServerAddress,
+    is_server,
+    parse_address,
+)
 
 EARLIEST, LATEST = -2, -1
 """Kafka's numbers for the beginning and the end in JSON offsets."""
 
 _NAMES = (
     "path",
+    "server",
+    "serverConfig",
     "decode",
     "startingOffsets",
     "endingOffsets",
@@ -72,25 +80,46 @@ def parse_options(options: Mapping[str, str]) -> LogOptions:
     for name in given:
         if name not in _KNOWN and name not in _OF_KAFKA and not name.startswith("kafka."):
             raise OptionError(f"option {name} is unknown: use one of {', '.join(_NAMES)}")
-    if not given.get("path"):
-        raise OptionError("option path is missing: a store, a folder of segments, or a segment")
+    path = _parse_path(given)
     strategy = given.get("startingoffsetsbytimestampstrategy", "error")
     if strategy not in ("error", "latest"):
         raise OptionError(
             f"startingOffsetsByTimestampStrategy must be error or latest, not {strategy!r}"
         )
     return LogOptions(
-        given["path"],
+        path,
         _parse_decode(given.get("decode", Decode.RAW.value)),
         _parse_offsets("startingOffsets", given),
         _parse_offsets("endingOffsets", given),
         _parse_number("startingTimestamp", given, 0),
         strategy == "latest",
-        _parse_number("maxOffsetsPerTrigger", given, 1),
+        _parse_number("maxOffsetsPerTrigger", given, 1) or _compute_most(path),
         _parse_number("minPartitions", given, 1),
         _parse_flag("failOnDataLoss", given, default=True),
         _parse_flag("includeHeaders", given, default=False),
     )
+
+
+def _parse_path(given: Mapping[str, str]) -> str:
+    path, server, config = (given.get(name, "") for name in ("path", "server", "serverconfig"))
+    if server and path:
+        raise OptionError(f"either path or server: {path}, or the log of {server}")
+    if config and not server:
+        raise OptionError("serverConfig is for option server, HOST:PORT")
+    if server:
+        path = ServerAddress(server, config).write()
+    if not path:
+        raise OptionError(
+            "option path is missing: a store, a folder of segments, or a segment; or option "
+            "server, HOST:PORT"
+        )
+    if is_server(path):
+        parse_address(path)
+    return path
+
+
+def _compute_most(path: str) -> int | None:
+    return OFFSETS_PER_TRIGGER if is_server(path) else None
 
 
 def _parse_decode(value: str) -> Decode:

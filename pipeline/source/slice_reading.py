@@ -13,16 +13,27 @@ from pipeline.decoding.record_rows import make_damage_row
 from pipeline.decoding.scan import Damage, Piece
 from pipeline.schema import DATA_LOSS
 from pipeline.source.errors import DataLoss
-from pipeline.source.logs.group_log import GroupLog, LossSlice, SegmentSlice, Slice, StoreSlice
+from pipeline.source.logs.group_log import (
+    GroupLog,
+    LossSlice,
+    SegmentSlice,
+    ServerSlice,
+    Slice,
+    StoreSlice,
+)
 from pipeline.source.logs.paths import find_path, is_of_other_system
 from pipeline.source.logs.segment_log import SegmentLog, read_segment_slice
 from pipeline.source.logs.store_log import StoreLog, read_store_slices
 from pipeline.source.options import Decode, LogOptions
+from pipeline.source.server.addresses import is_server, parse_address
+from pipeline.source.server.server_log import ServerLog, read_server_slices
 from storage.folder.store_folder import find_store
 
 
 def open_log(path: str) -> GroupLog:
-    """Open the store, data folder or segments at a path. Raise ``SourceError``."""
+    """Open the store, data folder, segments or server at a path. Raise ``SourceError``."""
+    if is_server(path):
+        return ServerLog(parse_address(path))
     found = find_path(path)
     store = find_store(found)
     return SegmentLog(found) if store is None else StoreLog(store)
@@ -71,12 +82,15 @@ def read_slices(
 
 def _read_pieces(
     slices: Sequence[Slice],
-) -> Iterator[tuple[SegmentSlice | StoreSlice, Piece]]:
+) -> Iterator[tuple[SegmentSlice | StoreSlice | ServerSlice, Piece]]:
     for _, group in groupby(slices, type):
         parts = list(group)
         stores = [part for part in parts if isinstance(part, StoreSlice)]
         if stores:
             yield from read_store_slices(stores)
+        served = [part for part in parts if isinstance(part, ServerSlice)]
+        if served:
+            yield from read_server_slices(served)
         for part in parts:
             if isinstance(part, SegmentSlice):
                 for piece in read_segment_slice(part):

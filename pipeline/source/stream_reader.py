@@ -25,6 +25,7 @@ from pipeline.source.logs.group_log import GroupLog, LogTask, LossSlice
 from pipeline.source.logs.marks import Mark
 from pipeline.source.losses import Loss, find_losses
 from pipeline.source.offset_ranges import check_loss, check_partitions, compute_start, limit_offsets
+from pipeline.source.one_line import told_in_one_line
 from pipeline.source.options import LATEST, LogOptions, Offsets
 from pipeline.source.slice_reading import open_log, read_slices
 from pipeline.source.stream_offset import JsonOffset, StreamOffset, read_offset, write_offsets
@@ -42,6 +43,7 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[int, int] | None = None
         self._latest: dict[int, int] = {}
 
+    @told_in_one_line
     def initialOffset(self) -> JsonOffset:  # noqa: N802
         """The start of a query without a checkpoint: the end of the log, unless options differ."""
         log = self._reopen()
@@ -59,10 +61,12 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
+    @told_in_one_line
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Record the ends up to which the query reads."""
         self._target = self._find_ends()
 
+    @told_in_one_line
     def latestOffset(self, start: JsonOffset, limit: ReadLimit) -> JsonOffset:  # noqa: N802
         """The end of the next micro-batch; before its start if the log was truncated."""
         known = read_offset(start)
@@ -93,6 +97,7 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The ends when the last micro-batch was planned."""
         return write_offsets(self._latest) if self._latest else None
 
+    @told_in_one_line
     def partitions(self, start: JsonOffset, end: JsonOffset) -> Sequence[InputPartition]:
         """The tasks of a micro-batch; the first one reports losses."""
         log = self._open()
@@ -115,9 +120,10 @@ class GroupLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         tasks = log.plan(wanted, self._options.min_partitions)
         return [LogTask(slices) for slices in ([rows] if rows else []) + tasks]
 
+    @told_in_one_line
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        return read_slices(partition.slices, self._options, self._schema)
+        yield from read_slices(partition.slices, self._options, self._schema)
 
     def stop(self) -> None:
         """Close the log."""

@@ -8,7 +8,6 @@ computed from all of ``records`` by the code for batches, with the same result.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline import session
-from pipeline.source import errors
-from pipeline.source.errors import DataLoss, LogReplaced, OptionError, SourceError
+from pipeline.source.errors import DataLoss, LogReplaced, OptionError, find_cause
 from pipeline.source.losses import find_losses
 from pipeline.source.slice_reading import open_log
 from pipeline.source.stream_offset import read_offset
@@ -33,8 +31,6 @@ _POLL_S = 0.2
 _TRIES = 10
 _NO_SOURCE = "Python worker failed to connect back"
 """Spark gives the process of a Python source ten seconds, which no setting changes."""
-
-_ERRORS = re.escape(errors.__name__)
 
 FindEnds = Callable[[], list[EndOffset]]
 """Returns the end offsets of topics that are known when lag is computed."""
@@ -130,14 +126,8 @@ def run_query(run: Callable[[], None]) -> None:
         except StreamingQueryException as error:
             again = any(sign in str(error) for sign in (_NO_SOURCE, LogReplaced.__name__))
             if not (again and left):
-                raise _find_cause(error) from error
+                raise find_cause(error) or error from error
     raise AssertionError("the last attempt returns or raises")
-
-
-def _find_cause(error: StreamingQueryException) -> Exception:
-    """The source's own error, if the source has failed."""
-    found = re.search(rf"{_ERRORS}\.(\w+): (.*)", str(error))
-    return error if found is None else getattr(errors, found[1], SourceError)(found[2])
 
 
 class _Run:

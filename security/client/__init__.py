@@ -1,1 +1,1 @@
-"""How Muster shows its own identity to a Kafka cluster: a client's side of TLS and SASL."""
+"""Security of clients as they give it, in files of properties; Muster as a client of Kafka."""

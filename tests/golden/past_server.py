@@ -88,6 +88,7 @@ async def running_past_server(
     folder: Path,
     settings: HistoryReadSettings | None = None,
     authorizer: Authorizer | None = None,
+    port: int = 0,
 ) -> AsyncIterator[PastServer]:
     """Serves the store of a folder."""
     store = open_store(folder, partitions=PARTITIONS)
@@ -104,7 +105,7 @@ async def running_past_server(
         history,
         log_reads=LogReads(history, store, Pace(1 << 30)),
     )
-    port = await server.start("127.0.0.1", 0)
+    port = await server.start("127.0.0.1", port)
     channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
     try:
         yield PastServer(

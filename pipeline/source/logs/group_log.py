@@ -12,6 +12,7 @@ from pipeline.decoding.bounds import Bounds
 from pipeline.decoding.scan import ScanPosition
 from pipeline.source.logs.marks import Mark
 from pipeline.source.logs.places import Edge
+from pipeline.source.server.server_access import ServerAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,16 @@ class StoreSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerSlice:
+    """A range of offsets in a partition of a live server's log."""
+
+    partition: int
+    access: ServerAccess
+    bounds: Bounds
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
 class LossSlice:
     """No bytes, only a row that reports a data loss in a partition."""
 
@@ -54,7 +65,7 @@ class LossSlice:
     detail: str
 
 
-Slice = SegmentSlice | StoreSlice | LossSlice
+Slice = SegmentSlice | StoreSlice | ServerSlice | LossSlice
 
 
 class LogTask(InputPartition):
@@ -135,7 +146,9 @@ def count_slices(weight: int, total: int, most: int, least: int | None) -> int:
     return min(count, weight)
 
 
-def pack_slices(slices: Sequence[SegmentSlice | StoreSlice], most: int) -> list[list[Slice]]:
+def pack_slices(
+    slices: Sequence[SegmentSlice | StoreSlice | ServerSlice], most: int
+) -> list[list[Slice]]:
     """Pack small slices into tasks, because each task has a fixed cost."""
     tasks: list[list[Slice]] = []
     room = 0

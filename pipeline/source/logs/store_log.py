@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 from model.ids import LogOffset, LogPartition
 from pipeline.decoding.blocks import find_first_offset
 from pipeline.decoding.bounds import Bounds
 from pipeline.decoding.byte_source import BytesInMemory
-from pipeline.decoding.scan import BLOCK_BYTES, Damage, Piece, scan_batches
+from pipeline.decoding.scan import BLOCK_BYTES, Piece, scan_batches
 from pipeline.source.errors import NewerStore, SourceError
-from pipeline.source.logs.group_log import Slice, StoreSlice, count_slices, pack_slices
-from pipeline.source.logs.marks import Mark, find_difference, find_last_mark, find_overlaps
-from storage.codec.errors import CodecError
-from storage.columnar.batch_columns import split_block
+from pipeline.source.logs.group_log import Slice, StoreSlice
+from pipeline.source.logs.marks import Mark
+from pipeline.source.logs.offset_slices import find_change_in, find_mark_in, plan_offsets
 from storage.log_store import FormatTooNew, StoreError, read_batch_range
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
-
-SLICE_OFFSETS = 250_000
-"""Most offsets that a task reads."""
 
 
 class StoreLog:
@@ -66,43 +61,25 @@ class StoreLog:
         """See ``GroupLog``."""
         with _errors():
             batch = self._reader.read_batch_before(LogPartition(partition), LogOffset(end))
-        try:
-            found = (
-                None if batch is None else find_last_mark(split_block(batch), Bounds(start, end))
-            )
-        except CodecError:
-            return None
-        return None if found is None else found[0]
+        return find_mark_in(batch, Bounds(start, end))
 
     def find_change(self, partition: int, mark: Mark) -> str | None:
         """See ``GroupLog``."""
         bounds = Bounds(mark.base_offset, mark.last_offset + 1)
-        for piece in _read_pieces(self._reader, partition, bounds):
-            if isinstance(piece, Damage):
-                continue
-            for index in find_overlaps(piece, mark):
-                difference = find_difference(piece, index, mark)
-                if difference is not None:
-                    return f"{self._folder}, offset {int(piece.base_offsets[index])}: {difference}"
-        return None
+        return find_change_in(
+            _read_pieces(self._reader, partition, bounds), mark, str(self._folder)
+        )
 
     def plan(
         self, wanted: Sequence[tuple[int, Bounds]], min_slices: int | None
     ) -> list[list[Slice]]:
         """See ``GroupLog``."""
-        ranges = []
-        for partition, bounds in wanted:
-            closed = bounds.intersect(Bounds(end_offset=self.end(partition)))
-            if not closed.is_empty():
-                ranges.append((partition, closed))
-        total = sum(_compute_weight(bounds) for _, bounds in ranges)
-        slices: list[StoreSlice] = []
-        for partition, bounds in ranges:
-            count = count_slices(_compute_weight(bounds), total, SLICE_OFFSETS, min_slices)
-            slices.extend(self._split(partition, bounds, count))
-        if min_slices is not None:
-            return [[part] for part in slices]
-        return pack_slices(slices, SLICE_OFFSETS)
+        folder = str(self._folder.absolute())
+
+        def make(partition: int, bounds: Bounds, weight: int) -> StoreSlice:
+            return StoreSlice(partition, folder, bounds, weight)
+
+        return plan_offsets(wanted, self.end, min_slices, make)
 
     def refresh(self) -> None:
         """See ``GroupLog``."""
@@ -113,13 +90,6 @@ class StoreLog:
     def close(self) -> None:
         """See ``GroupLog``."""
         self._reader.close()
-
-    def _split(self, partition: int, bounds: Bounds, count: int) -> Iterator[StoreSlice]:
-        weight = _compute_weight(bounds)
-        edges = [bounds.start_offset + weight * number // count for number in range(count + 1)]
-        for start, end in pairwise(edges):
-            part = bounds.intersect(Bounds(start, end))
-            yield StoreSlice(partition, str(self._folder.absolute()), part, end - start)
 
 
 def read_store_slices(slices: Sequence[StoreSlice]) -> Iterator[tuple[StoreSlice, Piece]]:
@@ -151,11 +121,6 @@ def _read_pieces(reader: RocksLogReader, partition: int, bounds: Bounds) -> Iter
 def _open(folder: Path) -> RocksLogReader:
     with _errors():
         return open_store_reader(folder)
-
-
-def _compute_weight(bounds: Bounds) -> int:
-    assert bounds.end_offset is not None
-    return bounds.end_offset - bounds.start_offset
 
 
 @contextmanager

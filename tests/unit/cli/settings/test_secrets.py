@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.settings import SettingsError, resolve, table
-from cli.settings.config_providers import ConfigProviders, ProviderError
 from cli.settings.masking import hide, looks_secret
 from cli.settings.setting import Kind, Scope, Setting, parse_value, render_value
 from cli.settings.setting_sources import parse_flags
 from model.secret import HIDDEN, Secret
+from security.client.config_providers import ConfigProviders, ProviderError
 
 NAME = "planted.password"
 PLANTED = "pl4nted-s3cret"

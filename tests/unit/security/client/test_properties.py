@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.settings.properties import PropertiesError, parse_properties
+from security.client.properties import PropertiesError, parse_properties
 
 
 @pytest.mark.parametrize(

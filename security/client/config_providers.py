@@ -11,7 +11,6 @@ it becomes the password, it is an error here.
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cli.settings.properties import PropertiesError, parse_properties
+from security.client.properties import PropertiesError, parse_properties
 
 PREFIX: Final = "config.providers"
 FILE_BYTES_MAX: Final = 1024 * 1024
@@ -195,9 +194,7 @@ def _make_provider(name: str, properties: Mapping[str, object]) -> Provider:
     return Provider(kind, folders, names)
 
 
-def read_client_properties_file(
-    path: Path, environment: Mapping[str, str] = os.environ
-) -> dict[str, str]:
+def read_client_properties_file(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """The properties of a client's file, with the values of its providers.
 
     Raises ``ProviderError`` and ``OSError``.

@@ -1,0 +1,119 @@
+"""Which log a command reads: a path, or a live server; it is looked at before Spark starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import CommandError, ExitCode
+
+PathOption = Annotated[
+    str | None,
+    typer.Option(
+        "--path",
+        metavar="PATH",
+        help="A data folder, a folder of __consumer_offsets-N folders, one of these, or one .log.",
+    ),
+]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--server", metavar="HOST:PORT", help="Instead of a path: the gRPC address of a server."
+    ),
+]
+ServerConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--server-config",
+        metavar="FILE",
+        help="TLS and credentials for that server: a Kafka client's .properties.",
+    ),
+]
+
+
+def find_log(path: str | None, server: str | None, config: Path | None) -> str:
+    """The log as a path or as the address of a server. Raises ``CommandError``."""
+    from pipeline.source.errors import OptionError
+    from pipeline.source.server.addresses import ServerAddress, parse_address
+
+    if (path is None) == (server is None):
+        raise CommandError("give either --path PATH or --server HOST:PORT", ExitCode.USAGE)
+    if server is None:
+        if config is not None:
+            raise CommandError("--server-config is for --server HOST:PORT", ExitCode.USAGE)
+        assert path is not None
+        return path
+    try:
+        return parse_address(ServerAddress(server, str(config or "")).write()).write()
+    except OptionError as error:
+        text = f"--server must be HOST:PORT, not {server}"
+        raise CommandError(text, ExitCode.USAGE) from error
+
+
+def check_log(path: str) -> None:
+    """Raise ``CommandError`` unless there is a log that can be read, within a second."""
+    # Nothing that imports Spark, which takes longer than all of this.
+    from pipeline.source.logs.paths import find_path, is_of_other_system
+    from pipeline.source.server.addresses import is_server, parse_address
+
+    with source_failures():
+        if is_server(path):
+            from pipeline.source.server.log_calls import LogCalls
+            from pipeline.source.server.server_access import find_access
+
+            calls = LogCalls(find_access(parse_address(path)), patience_s=0.0)
+            calls.describe()
+            calls.close()
+        elif not is_of_other_system(path):
+            _check_folder_of_log(find_path(path))
+
+
+def _check_folder_of_log(folder: Path) -> None:
+    from pipeline.source.errors import NotALog
+    from storage.folder.store_folder import find_store
+    from storage.segments.errors import NotSegments, SegmentError
+    from storage.segments.folder import open_segments
+
+    if find_store(folder) is None:
+        try:
+            open_segments(folder)
+        except NotSegments as error:
+            raise NotALog(str(error)) from error
+        except SegmentError:
+            # It may pass, as a broker's cleaning does: the job waits for that, or says what it is.
+            return
+
+
+def check_folder(name: str, folder: str | Path | None) -> None:
+    """Raise ``CommandError`` if an output folder is a file."""
+    if folder is not None and Path(folder).is_file():
+        raise CommandError(f"{name} must be a folder, and {folder} is a file", ExitCode.USAGE)
+
+
+@contextmanager
+def source_failures() -> Iterator[None]:
+    """Errors of reading a log become ``CommandError``."""
+    from pipeline.source.errors import (
+        MissingConnector,
+        NewerStore,
+        NotALog,
+        OptionError,
+        SourceError,
+        Unreachable,
+    )
+
+    codes: dict[type[Exception], ExitCode] = {
+        OptionError: ExitCode.USAGE,
+        NotALog: ExitCode.NOT_FOUND,
+        NewerStore: ExitCode.PRECONDITION,
+        MissingConnector: ExitCode.PRECONDITION,
+        Unreachable: ExitCode.UNREACHABLE,
+    }
+    try:
+        yield
+    except SourceError as error:
+        raise CommandError(str(error), codes.get(type(error), ExitCode.FAILED)) from error
