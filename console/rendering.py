@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.environment import TemplateModule
 
 from console.urls import make_url
+from console.visible import keep_exact, show_all
 
 _FOLDER: Final = Path(__file__).parent
 _SLICE_S: Final = 0.004
@@ -42,7 +43,9 @@ class Renderer:
             auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
+            finalize=show_all,
         )
+        self._environment.filters["exact"] = keep_exact
         self._environment.globals["url"] = make_url
         self._environment.globals["static"] = self._compute_static_url
 

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from console.listing.viewers import Viewers
 from console.live.live_groups import LiveGroups
 from console.rendering import Renderer
 from console.signin.browsers import Browser, Browsers
@@ -22,12 +23,16 @@ SEE_OTHER: Final = 303
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The console of one server. ``hosts`` are its names, in lower case."""
+    """The console of one server. ``hosts`` are its names, in lower case.
+
+    ``viewers`` remembers what lists cost much to show.
+    """
 
     calls: LocalCalls
     renderer: Renderer
     browsers: Browsers
     doorkeeper: Doorkeeper
+    viewers: Viewers
     versions: Mapping[str, str]
     hosts: frozenset[str] = frozenset()
     streams: EventStreams = field(default_factory=EventStreams)

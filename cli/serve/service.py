@@ -288,7 +288,12 @@ class Service:
             self._http_settings,
             self._doors.http_tls,
             make_console_door(
-                self._resolved, self._doors, audit, self._grpc.local_calls, runtime.cluster_id
+                self._resolved,
+                self._doors,
+                audit,
+                self._grpc.local_calls,
+                authorizer,
+                runtime.cluster_id,
             ),
         )
         await self._doors.start(lambda: runtime.fake_salt_secret)

@@ -41,3 +41,11 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", () => copy(button));
 }
+document.addEventListener("keydown", (event) => {
+  const field = document.getElementById("q");
+  const isTyping = /^(input|select|textarea)$/i.test(document.activeElement?.tagName ?? "");
+  if (event.key === "/" && field && !isTyping && !event.ctrlKey && !event.metaKey) {
+    event.preventDefault();
+    field.focus();
+  }
+});

@@ -20,6 +20,7 @@ from cli.settings.listeners.listener_tls import compute_tls_settings
 from cli.settings.tables.console_table import ENABLE, HOSTS, SESSION_IDLE, SESSION_MAX
 from cli.version import compute_versions
 from coordinator.runtime.audit import Audit
+from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.service.calls.local_calls import LocalCalls
 from coordinator.service.credentials.authentication import CertificateAuthentication
 from security.identity import Identity
@@ -54,7 +55,12 @@ class ConsoleDoor:
 
 
 def make_console_door(
-    resolved: Resolved, doors: Doors, audit: Audit, calls: LocalCalls, cluster_id: str
+    resolved: Resolved,
+    doors: Doors,
+    audit: Audit,
+    calls: LocalCalls,
+    authorizer: Authorizer,
+    cluster_id: str,
 ) -> ConsoleDoor | None:
     """The console that the settings ask for; ``None`` for none."""
     if not resolved.values[ENABLE]:
@@ -65,6 +71,7 @@ def make_console_door(
 
     def make() -> App:
         from console.app import make_app
+        from console.listing.viewers import Viewers
         from console.rendering import Renderer
         from console.signin.browsers import Browsers
         from console.site import Site
@@ -75,6 +82,7 @@ def make_console_door(
                 Renderer(),
                 Browsers(server_id, is_secure=endpoint.protocol.uses_tls),
                 _make_doorkeeper(resolved, doors, audit),
+                Viewers(calls, are_equal=isinstance(authorizer, AllowAll)),
                 compute_versions(),
                 _find_names(resolved, endpoint.host),
             )

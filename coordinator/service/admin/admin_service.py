@@ -87,6 +87,7 @@ class AdminService(
                     if found.last_key is None
                     else compute_page_token(found.last_key, means.as_values())
                 ),
+                total_size=found.total,
             )
 
     async def DescribeGroup(  # noqa: N802

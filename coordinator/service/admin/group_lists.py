@@ -56,10 +56,11 @@ class GroupFilter:
 
 
 class GroupPage(NamedTuple):
-    """The groups of a page, and the key of the last one if more follow."""
+    """The groups of a page, the key of the last one if more follow, and how many there are."""
 
     groups: Sequence[ListedGroup]
     last_key: str | None
+    total: int
 
 
 def decode_group_filter(request: admin_pb2.ListGroupsRequest) -> GroupFilter:
@@ -89,13 +90,16 @@ def compute_group_page(
     """
     key_of = _KEYS[means.order]
     kept: list[tuple[str, ListedGroup]] = []
-    most = page.size + 1
+    most, total = page.size + 1, 0
     rest = iter(groups)
     regexes = Slice()
     while taken := list(islice(rest, SLICE)):
         for group in (yield from _select(taken, means, regexes)):
+            if not may_see(group.group_id):
+                continue
+            total += 1
             key = key_of(group)
-            if (page.after is None or key > page.after) and may_see(group.group_id):
+            if page.after is None or key > page.after:
                 kept.append((key, group))
         if len(kept) >= 2 * most + SLICE:
             kept.sort(key=lambda row: row[0])
@@ -103,7 +107,8 @@ def compute_group_page(
         yield
     kept.sort(key=lambda row: row[0])
     shown = kept[: page.size]
-    return GroupPage([group for _, group in shown], shown[-1][0] if len(kept) > page.size else None)
+    last_key = shown[-1][0] if len(kept) > page.size else None
+    return GroupPage([group for _, group in shown], last_key, total)
 
 
 def _select(

@@ -134,12 +134,14 @@ class ListGroupsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[GroupState, str]]] = ..., types: _Optional[_Iterable[_Union[GroupType, str]]] = ..., protocol_types: _Optional[_Iterable[str]] = ..., pattern: _Optional[str] = ..., order: _Optional[_Union[GroupOrder, str]] = ...) -> None: ...
 
 class ListGroupsResponse(_message.Message):
-    __slots__ = ("groups", "next_page_token")
+    __slots__ = ("groups", "next_page_token", "total_size")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_SIZE_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[GroupSummary]
     next_page_token: str
-    def __init__(self, groups: _Optional[_Iterable[_Union[GroupSummary, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    total_size: int
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupSummary, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., total_size: _Optional[int] = ...) -> None: ...
 
 class Group(_message.Message):
     __slots__ = ("group_id", "group_type", "state", "protocol_type", "group_epoch", "assignment_epoch", "assignor_name", "members", "protocol", "frozen_since_ms", "frozen_by")

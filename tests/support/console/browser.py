@@ -14,6 +14,7 @@ from typing import Self
 import httpx
 
 from console.app import make_app
+from console.listing.viewers import Viewers
 from console.rendering import Renderer
 from console.signin.browsers import Browsers
 from console.signin.doorkeeper import Doorkeeper
@@ -49,7 +50,9 @@ def make_sessions(clock: Clock) -> Sessions:
 def make_site(calls: LocalCalls, doorkeeper: Doorkeeper | None = None) -> Site:
     """The console of a server of tests, where by default everybody is anonymous."""
     keeper = doorkeeper or Doorkeeper(make_sessions(Clock()))
-    return Site(calls, Renderer(), Browsers("test", is_secure=False), keeper, VERSIONS)
+    return Site(
+        calls, Renderer(), Browsers("test", is_secure=False), keeper, Viewers(calls), VERSIONS
+    )
 
 
 class Browser:

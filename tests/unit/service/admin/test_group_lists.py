@@ -134,6 +134,12 @@ def test_a_page_is_full_although_some_groups_are_not_the_caller_s_to_see() -> No
     assert page.last_key == "d"
 
 
+@pytest.mark.parametrize("after", [None, "b", "f"])
+def test_the_total_is_of_all_pages_and_of_what_the_caller_may_see(after: str | None) -> None:
+    page, _ = read_page(map(make_group, "abcdef"), Page(2, after), None, lambda name: name > "b")
+    assert page.total == 4
+
+
 @pytest.mark.parametrize(
     ("request_", "field"),
     [

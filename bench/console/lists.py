@@ -1,0 +1,149 @@
+"""Measures pages of the console in front of many groups.
+
+    python -m bench.console.lists [--groups 20000]
+
+Prints for each page how long the server takes, how large it is, and for how long the event loop
+stalled at most meanwhile (by /livez, which is asked all the time).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import http.client
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc.aio
+
+from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
+from tests.server import MusterServer
+
+PAGES = (
+    "/groups",
+    "/groups?page=2",
+    "/groups?page=400",
+    "/groups?page=400",
+    "/groups?q=777",
+    "/groups?q=nothing",
+    "/groups?sort=members",
+    "/groups?sort=state&type=Consumer",
+    "/groups?sort=lag",
+    "/groups?sort=rebalance",
+    "/cluster",
+    "/health",
+)
+REPEATS = 5
+AT_A_TIME = 50
+HOUR_MS = 3_600_000
+SETTINGS = {
+    "group.consumer.session.timeout.ms": HOUR_MS,
+    "group.consumer.max.session.timeout.ms": HOUR_MS,
+    "log.level": "warning",
+}
+GATHER_S = 20
+
+
+async def make_groups(target: str, count: int) -> None:
+    """Groups of one member each, with an offset."""
+    async with grpc.aio.insecure_channel(target) as channel:
+        stub = group_pb2_grpc.GroupServiceStub(channel)
+
+        async def make(number: int) -> None:
+            group_id = f"group-{number:06d}"
+            offset = types_pb2.PartitionOffset(partition=0, offset=number)
+            topics = [types_pb2.TopicOffsets(topic_name="orders", partitions=[offset])]
+            await stub.CommitOffsets(
+                group_pb2.CommitOffsetsRequest(group_id=group_id, topics=topics)
+            )
+            await stub.Heartbeat(
+                group_pb2.HeartbeatRequest(
+                    group_id=group_id,
+                    member_id=f"member-{number}",
+                    client_id="console-bench",
+                    rebalance_timeout_ms=HOUR_MS,
+                    subscription=group_pb2.Subscription(subscribed_topic_names=["orders"]),
+                )
+            )
+
+        for first in range(0, count, AT_A_TIME):
+            await asyncio.gather(*map(make, range(first, min(count, first + AT_A_TIME))))
+
+
+@contextlib.asynccontextmanager
+async def watching(address: tuple[str, int]) -> AsyncIterator[list[float]]:
+    """The times (s) of a probe that asks all the time."""
+    times: list[float] = []
+
+    async def probe() -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.to_thread(ask, address, "/livez")
+            times.append(time.perf_counter() - began)
+            await asyncio.sleep(0.002)
+
+    task = asyncio.create_task(probe())
+    try:
+        yield times
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def ask(address: tuple[str, int], path: str) -> tuple[int, int]:
+    """The status and the size of a page."""
+    connection = http.client.HTTPConnection(*address, timeout=60)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, len(answer.read())
+    finally:
+        connection.close()
+
+
+async def measure(address: tuple[str, int], path: str) -> None:
+    """Print a line about a page: the first time, and the median of the next ones."""
+    took: list[float] = []
+    status = size = 0
+    async with watching(address) as probes:
+        for _ in range(1 + REPEATS):
+            began = time.perf_counter()
+            status, size = await asyncio.to_thread(ask, address, path)
+            took.append((time.perf_counter() - began) * 1_000)
+    first, then, stall = took[0], statistics.median(took[1:]), max(probes) * 1_000
+    line = f"{first:6.0f} ms first, {then:5.0f} ms then, {size / 1_000:6.1f} kB"
+    print(f"{path:34} {status}  {line}, probe at most {stall:4.0f} ms", flush=True)
+
+
+async def run(groups: int) -> None:
+    """Measure all pages."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        MusterServer(Path(folder) / "data", topics={"orders": 1}, settings=SETTINGS) as server,
+    ):
+        began = time.perf_counter()
+        await make_groups(server.grpc, groups)
+        print(f"{groups} groups made in {time.perf_counter() - began:.0f} s", flush=True)
+        address = server.address("http")
+        ask(address, "/signin")
+        for path in PAGES:
+            await measure(address, path)
+        await asyncio.sleep(GATHER_S)
+        for path in ("/groups?sort=lag", "/groups?sort=rebalance&page=2"):
+            await measure(address, path)
+
+
+def main() -> None:
+    """Run from a command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--groups", type=int, default=20_000)
+    asyncio.run(run(parser.parse_args().groups))
+
+
+if __name__ == "__main__":
+    main()

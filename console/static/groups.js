@@ -1,0 +1,39 @@
+// The list of groups: shown anew every few seconds, if somebody wants it so.
+
+const EVERY_MS = 5000;
+const KEY = "muster-groups-live";
+
+async function showAnew() {
+  if (document.hidden) {
+    return;
+  }
+  const address = new URL(location.href);
+  address.searchParams.set("part", "list");
+  const answer = await fetch(address);
+  if (!answer.ok || answer.redirected) {
+    return;
+  }
+  const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const list = part.getElementById("list");
+  // Whoever is on a link of the list stays there.
+  if (list && !document.getElementById("list").contains(document.activeElement)) {
+    document.getElementById("list").replaceWith(list);
+  }
+}
+
+const label = document.getElementById("live");
+const box = label.querySelector("input");
+let timer = 0;
+
+function turn() {
+  clearInterval(timer);
+  sessionStorage.setItem(KEY, box.checked ? "on" : "");
+  if (box.checked) {
+    timer = setInterval(() => showAnew().catch(() => {}), EVERY_MS);
+  }
+}
+
+label.hidden = false;
+box.checked = sessionStorage.getItem(KEY) === "on";
+box.addEventListener("change", turn);
+turn();
