@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 from asyncio.subprocess import PIPE
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,7 +20,7 @@ from tests.e2e.test_silence import session_program
 from tests.groups import CHECKOUT
 from tests.interop.confluent_client import ConfluentClient
 from tests.server import MusterServer
-from tests.support.waiting import Patience, until_answered
+from tests.support.waiting import Patience, poll_until, until_answered
 
 GROUP = "group"
 """Of ``session_program``."""
@@ -34,6 +34,11 @@ SETTINGS = {
     "group.min.session.timeout.ms": 1_000,
     "group.initial.rebalance.delay.ms": 0,
 }
+CLASSIC = {
+    "group.protocol": "classic",
+    "heartbeat.interval.ms": 100,
+    "session.timeout.ms": SESSION_TIMEOUT_MS,
+}
 Found = dict[str, Any]
 Subscribe = Callable[[list[str]], None]
 
@@ -46,13 +51,15 @@ def server(tmp_path: Path) -> Iterator[MusterServer]:
 
 
 @contextmanager
-def polled(server: MusterServer, client_id: str, **settings: Any) -> Iterator[Subscribe]:
+def polled(
+    server: MusterServer, client_id: str, group: str = GROUP, **settings: Any
+) -> Iterator[Subscribe]:
     """A consumer of librdkafka that a thread polls, and closes at the end.
 
     Only that thread may call it: what is yielded has it subscribe to other topics.
     """
     wanted: SimpleQueue[list[str]] = SimpleQueue()
-    client = ConfluentClient(server, client_id, group=GROUP, settings=settings)
+    client = ConfluentClient(server, client_id, group=group, settings=settings)
     done = threading.Event()
 
     def poll() -> None:
@@ -88,27 +95,31 @@ async def change(server: MusterServer, *words: str) -> None:
     assert code == 0, error
 
 
-async def read(server: MusterServer) -> list[Found]:
+async def read(server: MusterServer, group: str = GROUP) -> list[Found]:
     """The rebalances, the last one first; none before the first member has joined."""
-    code, out, error = await run(server, "why", GROUP, "--limit", "50", "-o", "json")
+    code, out, error = await run(server, "why", group, "--limit", "50", "-o", "json")
     assert code in (0, 3), error
     found: list[Found] = json.loads(out)["rebalances"] if code == 0 else []
     return found
 
 
 async def wait_for(
-    server: MusterServer, cause: str, check: Callable[[Found], bool] = lambda found: True
+    server: MusterServer,
+    causes: str | Sequence[str],
+    check: Callable[[Found], bool] = lambda found: True,
+    group: str = GROUP,
 ) -> Found:
-    """The last rebalance with the cause; the last of all has converged by then."""
+    """The last rebalance with one of the causes; the last of all has converged by then."""
+    wanted = (causes,) if isinstance(causes, str) else causes
 
     def find(told: list[Found]) -> Found | None:
-        named = [each for each in told if each["cause"] == cause and check(each)]
+        named = [each for each in told if each["cause"] in wanted and check(each)]
         return named[0] if named and told[0]["ending"] == "converged" else None
 
     told = await until_answered(
-        lambda: read(server),
+        lambda: read(server, group),
         lambda told: find(told) is not None,
-        f"{cause} is told",
+        f"{causes} is told",
         patience=Patience(WITHIN_S),
     )
     found = find(told)
@@ -181,6 +192,66 @@ async def test_a_killed_member_and_a_topic_that_a_regular_expression_matches(
         polling.cancel()
 
 
+@pytest.mark.timeout(180)
+async def test_members_that_hang_are_removed_and_change_the_protocol(server: MusterServer) -> None:
+    await _check_who_hangs(server, "hanging")
+    await _check_who_is_removed(server, "removing")
+    await _check_migrations(server, "migrating")
+
+
+async def _check_who_hangs(server: MusterServer, group: str) -> None:
+    """It heartbeats and keeps what others wait for; librdkafka may have left just before."""
+    hung = ConfluentClient(server, "hung", group=group, settings={"max.poll.interval.ms": 4_000})
+    try:
+        await asyncio.to_thread(poll_until, [hung], lambda: len(hung.held) == 4)
+        with polled(server, "b", group):
+            gone = ("rebalance_timeout", "member_left")
+            late = await wait_for(server, gone, of_client("hung"), group)
+            assert late["client_host"] == "/127.0.0.1"
+            assert late["heartbeat_age_ms"] < SESSION_TIMEOUT_MS
+            assert late["partitions_moved"] == 4
+            assert late["ended_ms"] >= late["began_ms"]
+            assert [held["client_id"] for held in late["held_up"]] == ["b"]
+    finally:
+        hung.consumer.close()
+
+
+async def _check_who_is_removed(server: MusterServer, group: str) -> None:
+    with polled(server, "a", group), polled(server, "b", group):
+        joined = await wait_for(server, "member_joined", lambda found: found["epoch"] >= 3, group)
+        member_id = joined["member_id"]
+        await change(
+            server, "group", "remove-member", group, "--member", member_id,
+            "--reason", "node is gone", "--yes",
+        )  # fmt: skip
+        removed = await wait_for(server, "administrator", group=group)
+        assert removed["member_id"] == member_id
+        assert (removed["client_id"], removed["client_host"]) == (joined["client_id"], "/127.0.0.1")
+        assert removed["heartbeat_age_ms"] < SESSION_TIMEOUT_MS
+        assert removed["partitions_moved"] == 2
+        assert removed["ended_ms"] >= removed["began_ms"]
+        assert "node is gone" in removed["reason"]
+
+
+async def _check_migrations(server: MusterServer, group: str) -> None:
+    classic = CLASSIC | {"partition.assignment.strategy": "cooperative-sticky"}
+    with polled(server, "old", group, **classic):
+        await wait_for(server, "member_joined", of_client("old"), group)
+        with polled(server, "new", group):
+            up = await wait_for(server, "migrated", group=group)
+            assert (up["group_type"], up["client_id"]) == ("consumer", "new")
+            assert up["partitions_moved"] == 2
+            assert {held["client_id"] for held in up["held_up"]} <= {"old", "new"}
+            assert up["held_up"]
+        down = await wait_for(
+            server, "migrated", lambda found: found["group_type"] == "classic", group
+        )
+        assert (down["client_id"], down["client_host"]) == ("new", "/127.0.0.1")
+        assert down["member_id"] == up["member_id"]
+        assert down["heartbeat_age_ms"] < SESSION_TIMEOUT_MS
+        assert down["held_up"][0]["client_id"] == "old"
+
+
 async def _poll(member: muster.Member) -> None:
     async for _ in member.changes():
         pass
@@ -188,12 +259,7 @@ async def _poll(member: muster.Member) -> None:
 
 @pytest.mark.timeout(120)
 async def test_generations_of_a_classic_group(server: MusterServer) -> None:
-    classic = {
-        "group.protocol": "classic",
-        "partition.assignment.strategy": "range",
-        "heartbeat.interval.ms": 100,
-        "session.timeout.ms": SESSION_TIMEOUT_MS,
-    }
+    classic = CLASSIC | {"partition.assignment.strategy": "range"}
     with polled(server, "a", **classic):
         joined = await wait_for(server, "member_joined", of_client("a"))
         assert (joined["group_type"], joined["partitions_moved"]) == ("classic", 4)
