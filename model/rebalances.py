@@ -70,3 +70,11 @@ class EndedRebalance:
     rebalance: Rebalance
     ending: Ending
     ended_ms: int | None = None
+
+
+@value
+class UnreadableRebalance:
+    """One whose entry cannot be read: when it began, and its epoch."""
+
+    at_ms: int
+    epoch: int

@@ -33,6 +33,8 @@ _OF_GROUPS: Final = {
 
 def describe_cause(rebalance: explain_pb2.Rebalance) -> str:
     """What happened, by whom, and what the client said."""
+    if rebalance.ending == explain_pb2.REBALANCE_ENDING_UNREADABLE:
+        return f"epoch {rebalance.epoch} began; its entry in the ledger cannot be read"
     said = _OF_MEMBERS.get(rebalance.cause)
     if said is not None:
         text = f"{_render_member(rebalance)} {said}"

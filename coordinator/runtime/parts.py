@@ -274,10 +274,13 @@ class Parts:
             apply=self.apply.transaction,
             times_out_ms=lambda found: self.background.transactions.deadline_ms(found),
         )
-        self.deletion = OffsetDeletion(self.context, apply=self.apply.outcome)
+        # Looked up at each call: the simulation looks at outcomes there.
+        self.deletion = OffsetDeletion(
+            self.context, apply=lambda *given: self.apply.outcome(*given)
+        )
         self.resets = OffsetResets(
             self.context,
-            apply=self.apply.outcome,
+            apply=lambda *given: self.apply.outcome(*given),
             on_offsets_lost=self.deletion.forget_if_offsetless,
         )
         self.topics = TopicCommands(

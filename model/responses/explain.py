@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.ids import GroupId
-from model.rebalances import EndedRebalance
+from model.rebalances import EndedRebalance, UnreadableRebalance
 from model.value import value
 
 
@@ -12,5 +12,5 @@ class ExplainGroupResponse:
     """The rebalances, the last one first; ``has_more`` if older ones were asked for, too."""
 
     group_id: GroupId
-    rebalances: tuple[EndedRebalance, ...]
+    rebalances: tuple[EndedRebalance | UnreadableRebalance, ...]
     has_more: bool = False

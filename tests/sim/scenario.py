@@ -33,6 +33,7 @@ from tests.sim.clients.client import CALLER, Client, Habits, choose_habits
 from tests.sim.clients.session_client import SessionClient
 from tests.sim.clients.wire_client import WireClient
 from tests.sim.freezes import Freezes
+from tests.sim.removals import Removals
 from tests.sim.world import GROUPS, SIMPLE_GROUP, TOPICS, World
 
 SAFETY_MS = 45_000
@@ -95,6 +96,7 @@ class Scenario:
         if "zombie" in self.world.faults.on:
             self._some(4, 12, self._zombie)
         Freezes(self.world, self._at).schedule(SAFETY_MS)
+        Removals(self.world, self._at).schedule(SAFETY_MS)
 
     def _at(self, at_ms: int, action: Callable[[], None]) -> None:
         self.world.time.call_later_ms(at_ms, action)

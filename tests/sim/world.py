@@ -186,6 +186,7 @@ class World:
             reached=self.reached,
             clock_ms=lambda: self.time.now_ms,
             on_expired=self._on_expired,
+            on_removed=self._on_removed,
             on_joined=self._on_joined,
             lively=self.lively,
             stores=self.stores,
@@ -315,6 +316,12 @@ class World:
     def _on_expired(self, command: ExpireMember) -> None:
         self.note("expired", command.group_id, command.member_id, command.deadline)
         client = self._client_of(command)
+        if client is not None:
+            client.is_removed = True
+
+    def _on_removed(self, group_id: GroupId, member_id: MemberId) -> None:
+        """It does not know yet, and goes on until it is told."""
+        client = self.by_member.get((group_id, member_id))
         if client is not None:
             client.is_removed = True
 

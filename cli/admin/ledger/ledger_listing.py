@@ -26,6 +26,7 @@ _ENDINGS: Final = {
     explain_pb2.REBALANCE_ENDING_CONVERGED: "converged",
     explain_pb2.REBALANCE_ENDING_OVERTAKEN: "overtaken",
     explain_pb2.REBALANCE_ENDING_GOES_ON: "goes on",
+    explain_pb2.REBALANCE_ENDING_UNREADABLE: "unreadable",
 }
 
 
@@ -49,6 +50,8 @@ def tell(rebalance: explain_pb2.Rebalance, now_ms: int) -> list[str]:
     """A rebalance in words: the cause, and how it went on."""
     ago = render_span(max(now_ms - rebalance.began_ms, 0))
     lines = [f"{ago} ago: {describe_cause(rebalance)}"]
+    if rebalance.ending == explain_pb2.REBALANCE_ENDING_UNREADABLE:
+        return lines
     parts = []
     if rebalance.HasField("partitions_moved"):
         moved = rebalance.partitions_moved

@@ -16,7 +16,7 @@ from coordinator.core.replay.invariants import NOT_CHECKED, Violation, find_viol
 from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from coordinator.dispatch.command_table import COMMANDS, Loading
+from coordinator.dispatch.command_table import COMMANDS, Loading, Route
 from coordinator.runtime.api import Reply
 from coordinator.runtime.commands.waiting_members import WaitingMembers
 from coordinator.runtime.loop.stats import Stats
@@ -71,10 +71,13 @@ class StoppedShards:
     def refuse(self, command: Command, reply: Reply) -> bool:
         """Answer a command of a stopped shard; ``False`` if it can be handled.
 
-        Lists and descriptions go on: what they show is right.
+        Lists, descriptions and the ledger go on: what they show is right.
         """
         named: object
-        match COMMANDS[type(command)].loading:
+        row = COMMANDS[type(command)]
+        if row.route is Route.EXPLAIN:
+            return False
+        match row.loading:
             case Loading.GROUP:
                 named = getattr(command, "group_id")  # noqa: B009 - each such command has one
                 assert isinstance(named, str)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+import structlog
+
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
 from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from model.commands.explain import ExplainRebalances
 from model.errors import GroupIdNotFound
-from model.rebalances import EndedRebalance, Ending, Rebalance
+from model.rebalances import EndedRebalance, Ending, Rebalance, UnreadableRebalance
 from model.responses.explain import ExplainGroupResponse
 from storage.causes_codec import (
     decode_causes_key,
@@ -18,7 +20,10 @@ from storage.causes_codec import (
     encode_causes_key,
     encode_causes_prefix,
 )
+from storage.codec.errors import CodecError
 from storage.log_store import LogStore
+
+log = structlog.get_logger()
 
 SLICE: Final = 100
 """Rebalances per event-loop iteration, each in some 20 µs."""
@@ -29,7 +34,7 @@ _AFTER_ALL: Final = b"\xff" * 13
 def read_rebalances(
     store: LogStore, ledger: RebalanceLedger, shard: Shard, command: ExplainRebalances
 ) -> Steps[ExplainGroupResponse | GroupIdNotFound]:
-    """The answer. Raises ``StoreError`` and ``CodecError``."""
+    """The answer. Raises ``StoreError``, and ``CodecError`` for a key that cannot be read."""
     group_id, before = command.group_id, command.before
     prefix = encode_causes_prefix(group_id)
     end = prefix + _AFTER_ALL if before is None else encode_causes_key(group_id, *before)
@@ -37,20 +42,25 @@ def read_rebalances(
         return GroupIdNotFound(f"Group {group_id} not found.")
     current = ledger.find_current(shard, group_id)
     later_ms = _find_later_ms(store, end, prefix)
-    found: list[EndedRebalance] = []
+    found: list[EndedRebalance | UnreadableRebalance] = []
     if current is not None and current.is_classic and later_ms is None:
         # Its entry is made at its end.
         later_ms = current.at_ms
         if before is None or (current.at_ms, current.epoch) < before:
             found.append(EndedRebalance(current, Ending.GOES_ON))
     for number, (key, packed) in enumerate(store.causes_before(end, prefix), 1):
-        rebalance = decode_rebalance(key, packed)
-        if rebalance.at_ms < command.since_ms:
+        _, at_ms, epoch = decode_causes_key(key)
+        if at_ms < command.since_ms:
             break
         if len(found) >= command.limit:
             return ExplainGroupResponse(group_id, tuple(found), has_more=True)
-        found.append(_compute_ending(rebalance, later_ms, current))
-        later_ms = rebalance.at_ms
+        try:
+            found.append(_compute_ending(decode_rebalance(key, packed), later_ms, current))
+        except CodecError as error:
+            # The others can be told all the same.
+            log.warning("rebalance_unreadable", group_id=group_id, cause=str(error))
+            found.append(UnreadableRebalance(at_ms, epoch))
+        later_ms = at_ms
         if number % SLICE == 0:
             yield
     return ExplainGroupResponse(group_id, tuple(found))

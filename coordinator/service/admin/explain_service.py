@@ -17,7 +17,7 @@ from model.acls import Operation
 from model.caller import Caller
 from model.commands.explain import ExplainRebalances
 from model.ids import TopicName
-from model.rebalances import EndedRebalance, Ending, HeldUp
+from model.rebalances import EndedRebalance, Ending, HeldUp, UnreadableRebalance
 from model.responses.explain import ExplainGroupResponse
 from muster.v1 import explain_pb2, explain_pb2_grpc
 
@@ -59,11 +59,12 @@ class ExplainService(explain_pb2_grpc.ExplainServiceServicer):
             assert isinstance(answer, ExplainGroupResponse)
             response = explain_pb2.ExplainGroupResponse()
             if answer.has_more:
-                last = answer.rebalances[-1].rebalance
+                ended = answer.rebalances[-1]
+                last = ended if isinstance(ended, UnreadableRebalance) else ended.rebalance
                 place = f"{last.at_ms}.{last.epoch}"
                 response.next_page_token = compute_page_token(place, _get_filters(request))
 
-            def encode(ended: EndedRebalance) -> explain_pb2.Rebalance:
+            def encode(ended: EndedRebalance | UnreadableRebalance) -> explain_pb2.Rebalance:
                 return self._encode(ended, caller)
 
             await run_steps(make_rows(response.rebalances.extend, encode, answer.rebalances))
@@ -89,7 +90,15 @@ class ExplainService(explain_pb2_grpc.ExplainServiceServicer):
             before = _decode_place(page.after)
         return ExplainRebalances(caller, group_id, request.since_ms, before, page.size)
 
-    def _encode(self, ended: EndedRebalance, caller: Caller) -> explain_pb2.Rebalance:
+    def _encode(
+        self, ended: EndedRebalance | UnreadableRebalance, caller: Caller
+    ) -> explain_pb2.Rebalance:
+        if isinstance(ended, UnreadableRebalance):
+            return explain_pb2.Rebalance(
+                began_ms=ended.at_ms,
+                epoch=ended.epoch,
+                ending=explain_pb2.REBALANCE_ENDING_UNREADABLE,
+            )
         rebalance, cause = ended.rebalance, ended.rebalance.cause
         topic = cause.topic_name
         if topic and not self._access.sees_topic(caller, Operation.DESCRIBE, topic):

@@ -34,6 +34,7 @@ class RebalanceEnding(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REBALANCE_ENDING_CONVERGED: _ClassVar[RebalanceEnding]
     REBALANCE_ENDING_OVERTAKEN: _ClassVar[RebalanceEnding]
     REBALANCE_ENDING_GOES_ON: _ClassVar[RebalanceEnding]
+    REBALANCE_ENDING_UNREADABLE: _ClassVar[RebalanceEnding]
 
 class HeldUpStep(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -64,6 +65,7 @@ REBALANCE_ENDING_UNSPECIFIED: RebalanceEnding
 REBALANCE_ENDING_CONVERGED: RebalanceEnding
 REBALANCE_ENDING_OVERTAKEN: RebalanceEnding
 REBALANCE_ENDING_GOES_ON: RebalanceEnding
+REBALANCE_ENDING_UNREADABLE: RebalanceEnding
 HELD_UP_STEP_UNSPECIFIED: HeldUpStep
 HELD_UP_STEP_REVOKING: HeldUpStep
 HELD_UP_STEP_ACKNOWLEDGING: HeldUpStep

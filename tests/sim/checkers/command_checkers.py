@@ -9,6 +9,7 @@ from coordinator.core.state.consumer_member import Member
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Answer
 from model.commands.consumer import LeaveGroup
+from model.commands.groups import RemoveMembers
 from model.commands.offsets import OffsetCommit, OffsetFetch
 from model.errors import ErrorCode
 from model.ids import TopicName
@@ -82,7 +83,7 @@ def check_nobody_else_moved(command: Any, records: list[Record], away: str | Non
 
     Or with those of the member that takes the place of ``away``.
     """
-    if isinstance(command, LeaveGroup):
+    if isinstance(command, LeaveGroup | RemoveMembers):
         # Who it names may be an instance; they go, and nobody moves.
         records = [record for record in records if record.value is not None]
     own = (

@@ -29,6 +29,7 @@ from model.commands.consumer import (
     LeaveGroup,
     ReconcileMember,
 )
+from model.commands.groups import RemoveMembers
 from model.commands.offsets import ExpireOffsets, OffsetCommit, OffsetFetch
 from model.commands.transactions import AbortTransaction, TxnOffsetCommit, WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
@@ -76,7 +77,14 @@ Owned = tuple[TopicPartitions, ...] | None
 LATE_MS = 2_000
 """What a deadline may be late by."""
 
-ENDING = (ConsumerGroupLeave, LeaveGroup, ExpireMember, ExpireClassicDeadline, JoinGroup)
+ENDING = (
+    ConsumerGroupLeave,
+    LeaveGroup,
+    RemoveMembers,
+    ExpireMember,
+    ExpireClassicDeadline,
+    JoinGroup,
+)
 """What may bring a consumer group to its end."""
 
 REFUSED_BY_SETTINGS = (ErrorCode.UNSUPPORTED_ASSIGNOR, ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -86,13 +94,15 @@ REFUSED_BY_SETTINGS = (ErrorCode.UNSUPPORTED_ASSIGNOR, ErrorCode.GROUP_MAX_SIZE_
 class ObservedRuntime(Runtime):
     """``clock_ms`` is the world's.
 
-    ``on_expired`` hears of members that a deadline removed, ``on_joined`` of accepted joins.
+    ``on_expired`` hears of members that a deadline removed, ``on_removed`` of those that an
+    administrator did, ``on_joined`` of accepted joins.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.reached: Counter[Pair] = options.pop("reached")
         self.clock_ms: Callable[[], int] = options.pop("clock_ms")
         self.on_expired: Callable[[ExpireMember], None] = options.pop("on_expired")
+        self.on_removed: Callable[[GroupId, MemberId], None] = options.pop("on_removed")
         self.on_joined: Callable[[ConsumerGroupHeartbeat], None] = options.pop("on_joined")
         self.lively: Liveliness = options.pop("lively")
         self.log_offsets: Callable[[], OffsetLog] = options.pop("log_offsets")
@@ -283,7 +293,10 @@ class ObservedRuntime(Runtime):
         frozen = find_frozen_targets(shard, group_id)
         self._appended = []
         self._is_whole = outcome.then is None
+        removable = self._find_members(group_id) if isinstance(command, RemoveMembers) else set()
         self._apply_unseen(shard, command, outcome, reply)
+        for member_id in sorted(removable - self._find_members(group_id)):
+            self.on_removed(group_id, member_id)
         self._carried_out.add(id(command))
         change = Change(
             command,
@@ -307,6 +320,13 @@ class ObservedRuntime(Runtime):
     def classic_group(self, group_id: GroupId) -> ClassicGroup | None:
         """The classic group of that id, as it is now."""
         return self._shard_of(group_id).classic_group(group_id)
+
+    def _find_members(self, group_id: GroupId) -> set[MemberId]:
+        group = self._shard_of(group_id).consumer_groups.get(group_id)
+        if group is not None:
+            return {each.member_id for each in group.members()}
+        classic = self.classic_group(group_id)
+        return set() if classic is None else set(classic.members)
 
     def _find(self, command: Any) -> tuple[ConsumerGroup | None, Member | None]:
         group = self._shard_of(command.group_id).consumer_groups.get(command.group_id)

@@ -169,6 +169,9 @@ class WireWorld(World):
         self.note("expired", command.group_id, command.member_id, command.deadline)
         self._on_gone(command.group_id, command.member_id, False)
 
+    def _on_removed(self, group_id: GroupId, member_id: MemberId) -> None:
+        self._on_gone(group_id, member_id, False)
+
     def _on_joined(self, command: ConsumerGroupHeartbeat) -> None:
         self._on_in(command.group_id, command.member_id)
 

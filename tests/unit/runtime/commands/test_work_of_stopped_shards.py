@@ -8,6 +8,8 @@ from coordinator.core.state.consumer_group import ConsumerGroup
 from coordinator.runtime.commands import stopped_shards
 from model.caller import INTERNAL
 from model.commands.classic import JoinGroup, JoinProtocol
+from model.commands.explain import ExplainRebalances
+from model.commands.offset_changes import ListOffsetChanges
 from model.commands.topics import DeleteTopic
 from model.commands.transactions import AbortTransaction, TxnOffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -20,6 +22,9 @@ from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     MemberState,
 )
+from model.rebalances import EndedRebalance
+from model.responses.explain import ExplainGroupResponse
+from model.responses.offset_changes import ListOffsetChangesResponse
 from muster.assignors import embedded
 from storage.codec.record_codec import encode_key, encode_value
 from tests.support.storage.appends import append, mark_all
@@ -72,6 +77,19 @@ def test_requests_that_wait_are_answered(server: GuardedServer) -> None:
     assert not waits.is_answered, "it waits for members that join soon"
     server.stop_shard()
     assert error_name(waits.answer) == RETRIABLE
+
+
+def test_the_ledger_is_still_told(server: GuardedServer) -> None:
+    server.stop_shard()
+    group_id = GroupId("g")
+    told = server.ask(ExplainRebalances(CALLER, group_id, 0, None, 9))
+    assert isinstance(told, ExplainGroupResponse)
+    (first,) = told.rebalances
+    assert isinstance(first, EndedRebalance)
+    assert first.rebalance.cause.member_id == "m1"
+    changes = server.ask(ListOffsetChanges(CALLER, group_id, None, 9))
+    assert isinstance(changes, ListOffsetChangesResponse)
+    assert not changes.changes
 
 
 def test_no_member_expires(server: GuardedServer) -> None:

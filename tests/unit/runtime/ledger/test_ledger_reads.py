@@ -10,12 +10,19 @@ from model.causes import Cause, CauseKind
 from model.commands.explain import ExplainRebalances
 from model.errors import GroupIdNotFound
 from model.ids import GroupId, MemberId
-from model.rebalances import EndedRebalance, Ending, HeldUpBy
+from model.rebalances import EndedRebalance, Ending, HeldUpBy, UnreadableRebalance
 from model.responses.explain import ExplainGroupResponse
+from storage import causes_pb2
+from storage.causes_codec import encode_causes_key
 from tests.support.virtual.server import CALLER, VirtualServer
 from tests.unit.runtime.ledger.test_classic_ledger import join, make_server, sync
 
 G = GroupId("g")
+
+
+def encode_unknown_cause() -> bytes:
+    """An entry of a later version."""
+    return causes_pb2.Rebalance(cause="of a later version").SerializeToString()
 
 
 def explain(
@@ -77,6 +84,20 @@ def test_pages_end_where_the_next_begins(
         before = last.at_ms, last.epoch
         assert answer.has_more == has_more
     assert tuple(found) == whole.rebalances
+
+
+@pytest.mark.parametrize("damaged", [b"\xff", encode_unknown_cause()])
+def test_an_entry_that_cannot_be_read_hides_no_other(server: VirtualServer, damaged: bytes) -> None:
+    whole = explain(server)
+    third = whole.rebalances[1]
+    key = encode_causes_key(G, third.rebalance.at_ms, third.rebalance.epoch)
+    server.store.write([], causes=[(key, damaged)])
+    unreadable = UnreadableRebalance(third.rebalance.at_ms, third.rebalance.epoch)
+    found = explain(server).rebalances
+    assert found == (whole.rebalances[0], unreadable, *whole.rebalances[2:])
+    # A page may end with it.
+    page = explain(server, limit=2)
+    assert (page.rebalances[-1], page.has_more) == (unreadable, True)
 
 
 def test_only_what_began_in_a_time(server: VirtualServer) -> None:
