@@ -17,7 +17,11 @@ from console.pages.actions_page import ACTIONS_PAGES
 from console.pages.group_page import GROUP_PAGES
 from console.pages.groups_page import GROUPS_PAGES
 from console.pages.lanes_page import LANES_PAGES
+from console.pages.log_page import LOG_PAGES
+from console.pages.migration_page import MIGRATION_PAGES
 from console.pages.signin_page import SIGN_IN_PAGES
+from console.pages.topics_page import TOPICS_PAGES
+from console.pages.whatif_page import WHAT_IF_PAGES
 from console.refusals import describe
 from console.serving import serve_page, serve_refusal
 from console.site import Page, Site
@@ -35,6 +39,10 @@ PAGES: Final[tuple[Page, ...]] = (
     *GROUP_PAGES,
     *LANES_PAGES,
     *ACTIONS_PAGES,
+    *WHAT_IF_PAGES,
+    *MIGRATION_PAGES,
+    *TOPICS_PAGES,
+    *LOG_PAGES,
 )
 
 _Scope = MutableMapping[str, Any]

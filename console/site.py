@@ -71,7 +71,12 @@ class Entry(NamedTuple):
     url: str
 
 
-NAVIGATION: Final = (Entry("groups", "Groups", "/groups"),)
+NAVIGATION: Final = (
+    Entry("groups", "Groups", "/groups"),
+    Entry("migration", "Migration", "/migration"),
+    Entry("topics", "Topics", "/topics"),
+    Entry("log", "Log", "/log"),
+)
 
 
 @dataclass(frozen=True, slots=True)

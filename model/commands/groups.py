@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.caller import Caller
 from model.commands.consumer import LeavingMember
-from model.ids import GroupId
+from model.ids import GroupId, TopicName
 from model.value import value
 
 
@@ -12,12 +12,14 @@ from model.value import value
 class ListGroups:
     """List groups. An empty filter matches everything; filters ignore case.
 
-    Like Kafka, it trims blanks around a state but not around a type.
+    Like Kafka, it trims blanks around a state but not around a type. With a topic only consumer
+    groups that subscribe to it are listed.
     """
 
     caller: Caller
     states: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    topic: TopicName | None = None
 
 
 @value

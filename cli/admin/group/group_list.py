@@ -13,6 +13,7 @@ from cli.admin.group.group_options import (
     PatternOption,
     ProtocolsOption,
     StatesOption,
+    TopicOption,
     TypesOption,
     UnconvergedOption,
 )
@@ -41,6 +42,7 @@ def list_groups(
     types: TypesOption = None,
     protocols: ProtocolsOption = None,
     pattern: PatternOption = None,
+    topic: TopicOption = "",
     unconverged: UnconvergedOption = False,
     order: OrderOption = Order.ID,
     limit: LimitOption = None,
@@ -63,6 +65,7 @@ def list_groups(
         types=parse_types(types or ()),
         protocol_types=protocols or (),
         pattern=pattern or "",
+        topic_name=topic,
         order=f"GROUP_ORDER_{order.name}",
         page_token=page_token,
     )

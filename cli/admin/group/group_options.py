@@ -44,6 +44,12 @@ PatternOption: TypeAlias = Annotated[
         help="Only groups whose whole id this regular expression (RE2) matches.",
     ),
 ]
+TopicOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--topic", metavar="TOPIC", help="Only consumer groups that subscribe to this topic."
+    ),
+]
 UnconvergedOption: TypeAlias = Annotated[
     bool, typer.Option("--unconverged", help="Only groups in the middle of a rebalance.")
 ]

@@ -188,11 +188,13 @@ def _list_groups(shards: Sequence[Shard], command: ListGroups) -> Steps[ListGrou
     left = SLICE
     for shard in shards:
         groups = list(list_groups(shard))
+        subscribed = shard.groups_by_topic.get(command.topic, ()) if command.topic else ()
         listed += (
             group
             for group in groups
             if (not states or group.state.lower() in states)
             and (not types or group.group_type in types)
+            and (command.topic is None or group.group_id in subscribed)
         )
         left -= len(groups)
         if left <= 0:

@@ -70,7 +70,11 @@ class AdminService(
             means = decode_group_filter(request)
             page = self._page(request, means.as_values())
             caller = compute_caller(context.peer(), "")
-            response = await self._coordinator.call(ListGroups(caller, means.states, means.types))
+            if means.topic is not None:
+                self._access.check_topics(caller, Operation.DESCRIBE, (means.topic,))
+            response = await self._coordinator.call(
+                ListGroups(caller, means.states, means.types, means.topic)
+            )
             assert isinstance(response, ListGroupsResponse)
             sees_all = self._access.sees_cluster(caller, Operation.DESCRIBE)
             steps = compute_group_page(
@@ -139,13 +143,16 @@ class AdminService(
         context: _Context[admin_pb2.ListTopicsRequest, admin_pb2.ListTopicsResponse],
     ) -> admin_pb2.ListTopicsResponse:
         async with Guard(context):
-            page = self._page(request, ())
+            filters = (request.topic_name,) if request.topic_name else ()
+            page = self._page(request, filters)
             caller = compute_caller(context.peer(), "")
             by_name = self._coordinator.image.by_name
             sees = partial(self._access.sees_topic, caller, Operation.DESCRIBE)
-            listed, more = await run_steps(compute_visible(sorted(by_name), sees, page))
+            asked = TopicName(request.topic_name)
+            names = sorted(by_name) if not asked else [asked] if asked in by_name else []
+            listed, more = await run_steps(compute_visible(names, sees, page))
             response = admin_pb2.ListTopicsResponse(
-                next_page_token=compute_page_token(listed[-1], ()) if more else ""
+                next_page_token=compute_page_token(listed[-1], filters) if more else ""
             )
             topics = (by_name[name] for name in listed)
             add, encode = response.topics.extend, description_messages.encode_topic

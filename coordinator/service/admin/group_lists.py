@@ -48,11 +48,13 @@ class GroupFilter:
     protocol_types: frozenset[str]
     pattern: str
     order: int
+    topic: TopicName | None = None
 
     def as_values(self) -> tuple[object, ...]:
         """What a page token holds good for. Without an order it is the same as by ids."""
         order = self.order or admin_pb2.GROUP_ORDER_ID
-        return (self.states, self.types, sorted(self.protocol_types), self.pattern, order)
+        protocol_types = sorted(self.protocol_types)
+        return self.states, self.types, protocol_types, self.pattern, order, self.topic
 
 
 class GroupPage(NamedTuple):
@@ -75,6 +77,7 @@ def decode_group_filter(request: admin_pb2.ListGroupsRequest) -> GroupFilter:
         frozenset(request.protocol_types),
         request.pattern,
         request.order,
+        TopicName(request.topic_name) if request.topic_name else None,
     )
 
 

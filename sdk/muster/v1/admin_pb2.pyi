@@ -116,7 +116,7 @@ class GroupSummary(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., members: _Optional[int] = ..., group_epoch: _Optional[int] = ...) -> None: ...
 
 class ListGroupsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "states", "types", "protocol_types", "pattern", "order")
+    __slots__ = ("page_size", "page_token", "states", "types", "protocol_types", "pattern", "order", "topic_name")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
@@ -124,6 +124,7 @@ class ListGroupsRequest(_message.Message):
     PROTOCOL_TYPES_FIELD_NUMBER: _ClassVar[int]
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     states: _containers.RepeatedScalarFieldContainer[GroupState]
@@ -131,7 +132,8 @@ class ListGroupsRequest(_message.Message):
     protocol_types: _containers.RepeatedScalarFieldContainer[str]
     pattern: str
     order: GroupOrder
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[GroupState, str]]] = ..., types: _Optional[_Iterable[_Union[GroupType, str]]] = ..., protocol_types: _Optional[_Iterable[str]] = ..., pattern: _Optional[str] = ..., order: _Optional[_Union[GroupOrder, str]] = ...) -> None: ...
+    topic_name: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[GroupState, str]]] = ..., types: _Optional[_Iterable[_Union[GroupType, str]]] = ..., protocol_types: _Optional[_Iterable[str]] = ..., pattern: _Optional[str] = ..., order: _Optional[_Union[GroupOrder, str]] = ..., topic_name: _Optional[str] = ...) -> None: ...
 
 class ListGroupsResponse(_message.Message):
     __slots__ = ("groups", "next_page_token", "total_size")
@@ -270,12 +272,14 @@ class ReplicaRacks(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListTopicsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token")
+    __slots__ = ("page_size", "page_token", "topic_name")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    topic_name: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., topic_name: _Optional[str] = ...) -> None: ...
 
 class ListTopicsResponse(_message.Message):
     __slots__ = ("topics", "next_page_token")

@@ -474,3 +474,17 @@ async def test_a_group_says_what_the_caller_may_do_to_it() -> None:
             admin_pb2.DescribeGroupRequest(group_id="g")
         )
         assert not silent.authorized_operations
+
+
+async def test_groups_of_a_topic_are_those_that_subscribe_to_it() -> None:
+    rights = Rights()
+    async with running_stand(authorizer=rights) as stand:
+        await stand.create_topic("payments", 1)
+        await make_groups(stand, "g0", "g1")
+        stub = stand.admin_stub()
+        for topic, names in (("orders", ["g0", "g1"]), ("payments", []), ("nothing", [])):
+            answer = await stub.ListGroups(admin_pb2.ListGroupsRequest(topic_name=topic))
+            assert [group.group_id for group in answer.groups] == names
+        rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "orders"))
+        code, _ = await info(stub.ListGroups(admin_pb2.ListGroupsRequest(topic_name="orders")))
+        assert code is grpc.StatusCode.PERMISSION_DENIED
