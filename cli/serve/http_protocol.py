@@ -39,13 +39,13 @@ class _Open:
     def add(self, connection: _Connection) -> bool:
         """Count a connection. ``False`` if there is no room for it.
 
-        Who has most makes room for others, but no request that is served is ended for it: somebody
-        who opens many connections cannot keep others out.
+        Who has most makes room for others, but no request that has come whole is ended for it:
+        somebody who opens many connections cannot keep others out.
         """
         own = self._of.get(connection.network, {})
         if self._total >= self._most:
             largest = max(self._of.values(), key=len)
-            waiting = next((each for each in largest if not each.is_serving), None)
+            waiting = next((each for each in largest if not each.has_whole), None)
             if len(largest) <= len(own) + 1 or waiting is None:
                 return False
             self.remove(waiting)
@@ -77,6 +77,11 @@ class _Connection(H11Protocol):
     def is_serving(self) -> bool:
         """Whether a request has come that is not answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether the client has to send no more of the request that is served."""
+        return self.is_serving and not self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         peer = transport.get_extra_info("peername")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from cli.serve import http
@@ -217,6 +218,30 @@ async def test_a_request_that_is_served_makes_no_room() -> None:
         answered.set()
         for answer in await asyncio.gather(*asking):
             assert b"200 OK" in answer
+    finally:
+        await server.stop()
+
+
+async def test_a_request_of_which_more_is_to_come_makes_room() -> None:
+    """Who sends many forms to the console and ends none would keep the probes out."""
+
+    async def read(scope: Any, receive: Any, send: Any) -> None:
+        await Request(scope, receive).body()
+
+    settings = HttpSettings(connections_max=2, request_timeout_ms=_HOUR_MS)
+    server = HttpServer(lambda: True, make_metrics, {}, settings, console=read)
+    port = await server.start("127.0.0.1", 0)
+    try:
+        flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for _, writer in flood:
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\na=b")
+        await until(lambda: len(server_tasks(server)) == 2, "both are being read", _LIMIT_S)
+        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        other[1].write(_LAST)
+        answer = await asyncio.wait_for(_read_to_the_end(other[0]), _LIMIT_S)
+        assert b"200 OK" in answer
+        for _, writer in (*flood, other):
+            writer.close()
     finally:
         await server.stop()
 
