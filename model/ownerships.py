@@ -26,12 +26,13 @@ class Lane(NamedTuple):
 class OwnershipQuestion(NamedTuple):
     """From when on (wall ms) to tell ownerships, and of which partitions.
 
-    Of at most ``lanes_max``, behind the place ``after``. ``spans_max`` bounds what is told of all
-    partitions: the last changes are.
+    Of at most ``lanes_max``, behind the place ``after`` and ``skipped`` more. ``spans_max`` bounds
+    what is told of all partitions: the last changes are.
     """
 
     since_ms: int
     after: tuple[str, str, int] | None
+    skipped: int
     lanes_max: int
     spans_max: int
 

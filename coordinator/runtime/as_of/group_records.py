@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from coordinator.core.state.embedded_protocol import (
     PROTOCOL_TYPE,
@@ -20,7 +20,6 @@ from model.log.records import (
     RecordType,
     UnknownValue,
 )
-from storage.codec.batches import BatchRecord
 from storage.codec.errors import CodecError
 from storage.codec.record_codec import decode_key, decode_value, read_type
 
@@ -33,7 +32,16 @@ _TYPES: Final = frozenset(
 """Records of offsets, and of classic and consumer groups."""
 
 
-def find_topics(record: BatchRecord) -> frozenset[TopicName] | None:
+class KeyAndValue(Protocol):
+    """A record as it lies in the log."""
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+
+
+def find_topics(record: KeyAndValue) -> frozenset[TopicName] | None:
     """The topics that a record names; ``None`` if this version cannot tell.
 
     That is so for records of other kinds of groups, and for those of newer or damaged versions.

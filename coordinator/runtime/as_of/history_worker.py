@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import BinaryIO, NamedTuple, TypeVar, assert_never, cast
 
+from coordinator.runtime.as_of.group_records import find_topics
 from coordinator.runtime.as_of.history_answers import HistoryCommand, HistoryResponse, PastGroup
 from coordinator.runtime.as_of.log_pages import LogPage, PageQuestion, read_page
 from coordinator.runtime.as_of.ownership_history import read_ownerships
@@ -40,7 +41,7 @@ from storage.log.group_history import (
     LogTooShort,
     fold_group,
 )
-from storage.log.record_pages import RecordPage, RecordQuestion, read_record_page
+from storage.log.record_pages import RecordLine, RecordPage, RecordQuestion, read_record_page
 from storage.log.trim import HistoryStart, read_history_start
 from storage.log_store import LogStore, StoreCorrupt, StoreError
 from storage.rocks.rocks_reader import RocksLogReader, open_store_reader
@@ -204,7 +205,15 @@ def _read_records(reader: RocksLogReader, request: RecordsRequest) -> RecordPage
     if reader.next_offset(request.partition) < request.end:
         raise LogTooShort
     before = LogOffset(min(request.question.before, request.end))
-    return read_record_page(reader, request.question._replace(before=before))
+    page = read_record_page(reader, request.question._replace(before=before))
+    return page._replace(lines=tuple(map(_add_embedded_topics, page.lines)))
+
+
+def _add_embedded_topics(line: RecordLine) -> RecordLine:
+    """Members of classic groups name topics in bytes that no JSON shows decoded."""
+    if line.key is None:
+        return line
+    return line._replace(topics=line.topics | (find_topics(line) or frozenset()))
 
 
 def _read_start(reader: RocksLogReader, partition: LogPartition) -> HistoryStart:

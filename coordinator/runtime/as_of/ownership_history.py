@@ -106,6 +106,7 @@ class OwnershipFold:
         named = sorted(((self._name(place), place) for place in spans), key=_get_place)
         if self._asked.after is not None:
             named = [row for row in named if row[0].place > self._asked.after]
+        del named[: self._asked.skipped]
         shown = named[: self._asked.lanes_max]
         numbers: dict[OwningMember, int] = {}
         lanes = tuple((lane, _make_spans(spans[place], numbers)) for lane, place in shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 import grpc.aio
@@ -61,9 +61,6 @@ class HistoryService(history_pb2_grpc.HistoryServiceServicer):
             response = history_pb2.ListOwnershipsResponse(
                 begin=encode_position(found.begin), end=encode_position(past.position)
             )
-            if found.has_more:
-                place = json.dumps(found.lanes[-1][0].place)
-                response.next_page_token = compute_page_token(place, _get_filters(request))
             await run_steps(make_rows(response.members.extend, _encode_member, found.members))
             await run_steps(make_rows(response.moments.extend, _encode_moment, found.moments))
             lanes = [
@@ -72,6 +69,9 @@ class HistoryService(history_pb2_grpc.HistoryServiceServicer):
                 if not (name := row[0].topic_name)
                 or self._access.sees_topic(caller, Operation.DESCRIBE, name)
             ]
+            if found.has_more:
+                place = _compute_place(asked, found.lanes, lanes)
+                response.next_page_token = compute_page_token(place, _get_filters(request))
             await run_steps(_add_lanes(response, lanes))
             return response
 
@@ -87,8 +87,8 @@ class HistoryService(history_pb2_grpc.HistoryServiceServicer):
             settings.grpc_page_size,
             settings.grpc_page_size_max,
         )
-        after = None if page.after is None else _decode_place(page.after)
-        return OwnershipQuestion(request.since_ms, after, page.size, SPANS_MAX)
+        after, skipped = (None, 0) if page.after is None else _decode_place(page.after)
+        return OwnershipQuestion(request.since_ms, after, skipped, page.size, SPANS_MAX)
 
 
 def _get_filters(request: history_pb2.ListOwnershipsRequest) -> tuple[object, ...]:
@@ -96,16 +96,33 @@ def _get_filters(request: history_pb2.ListOwnershipsRequest) -> tuple[object, ..
     return request.group_id, request.since_ms, until
 
 
-def _decode_place(text: str) -> tuple[str, str, int]:
+def _compute_place(
+    asked: OwnershipQuestion,
+    lanes: Sequence[tuple[Lane, tuple[Span, ...]]],
+    seen: Sequence[tuple[Lane, tuple[Span, ...]]],
+) -> str:
+    """Where the next page begins, for a page token.
+
+    A client can read it: it names the last lane that was seen, and counts the others after it.
+    """
+    if not seen:
+        return json.dumps((asked.after, asked.skipped + len(lanes)))
+    return json.dumps((seen[-1][0].place, len(lanes) - 1 - lanes.index(seen[-1])))
+
+
+def _decode_place(text: str) -> tuple[tuple[str, str, int] | None, int]:
     """The place in a page token, which a client may have made up."""
     try:
-        name, topic_id, partition = json.loads(text)
+        after, skipped = json.loads(text)
+        if after is not None:
+            name, topic_id, partition = after
+            after = name, topic_id, partition
     except (ValueError, TypeError, RecursionError):
         raise InvalidField("page_token", "page_token is invalid") from None
-    is_place = isinstance(name, str) and isinstance(topic_id, str)
-    if not is_place or type(partition) is not int:
+    is_place = after is None or [type(each) for each in after] == [str, str, int]
+    if not is_place or type(skipped) is not int or skipped < 0:
         raise InvalidField("page_token", "page_token is invalid")
-    return name, topic_id, partition
+    return after, skipped
 
 
 def _add_lanes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,6 +40,12 @@ async def ask(
     request = history_pb2.ListOwnershipsRequest(group_id=group_id, **fields)  # type: ignore[arg-type]
     async with grpc.aio.insecure_channel(server.target) as channel:
         return await history_pb2_grpc.HistoryServiceStub(channel).ListOwnerships(request)
+
+
+def list_lanes(found: history_pb2.ListOwnershipsResponse) -> list[tuple[str, int]]:
+    return [
+        (topic.topic_name, lane.partition) for topic in found.topics for lane in topic.partitions
+    ]
 
 
 def find_owned(
@@ -121,13 +128,13 @@ async def test_a_part_of_the_time_begins_with_the_state_there(golden: Path) -> N
 async def test_pages_have_all_lanes_and_the_same_moments(golden: Path) -> None:
     async with running_past_server(golden) as server:
         whole = await ask(server)
-        lanes = [(t.topic_name, lane.partition) for t in whole.topics for lane in t.partitions]
+        lanes = list_lanes(whole)
         assert lanes == sorted(lanes)
         assert len(lanes) > 4
         found, token = [], ""
         while True:
             page = await ask(server, page_size=3, page_token=token)
-            shown = [(t.topic_name, lane.partition) for t in page.topics for lane in t.partitions]
+            shown = list_lanes(page)
             assert len(shown) <= 3
             assert page.moments == whole.moments
             found += shown
@@ -181,6 +188,23 @@ async def test_a_topic_without_describe_is_left_out(golden: Path) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await ask(server)
         assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_pages_say_nothing_of_a_topic_without_describe(golden: Path) -> None:
+    rights = Rights()
+    async with running_past_server(golden, authorizer=rights) as server:
+        whole = await ask(server)
+        for hidden in [topic.topic_name for topic in whole.topics]:
+            rights.denied = {(Operation.DESCRIBE, ResourceType.TOPIC, hidden)}
+            found, token = [], ""
+            while True:
+                page = await ask(server, page_size=1, page_token=token)
+                found += list_lanes(page)
+                token = page.next_page_token
+                if not token:
+                    break
+                assert hidden.encode() not in base64.urlsafe_b64decode(token)
+            assert found == [lane for lane in list_lanes(whole) if lane[0] != hidden]
 
 
 async def test_what_cannot_be_told_is_refused(golden: Path) -> None:

@@ -24,6 +24,7 @@ from tests.support.service.stand import Stand
 from tests.unit.service.admin.test_admin_service import info
 
 GROUP = "o08-consumer-uniform"
+CLASSIC_GROUP = "o01-classic-range"
 PARTITION = 47
 Ask = record_pb2.ListRecordsRequest
 
@@ -83,17 +84,20 @@ async def test_pages_have_what_a_dump_has(tmp_path: Path) -> None:
         }
 
 
-async def test_records_that_name_a_hidden_topic_are_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("group_id", [GROUP, CLASSIC_GROUP])
+async def test_records_that_name_a_hidden_topic_are_left_out(tmp_path: Path, group_id: str) -> None:
     rights = Rights()
     async with running(tmp_path / "store", rights) as (_, stub):
-        seen = await list_all(stub, Ask(group_id=GROUP))
+        seen = await list_all(stub, Ask(group_id=group_id))
         topic = next(
             json.loads(each.key_json)["topic"] for each in seen if each.type == "OFFSET_COMMIT"
         )
         rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, topic))
-        left = await list_all(stub, Ask(group_id=GROUP, page_size=4))
+        left = await list_all(stub, Ask(group_id=group_id, page_size=4))
         assert 0 < len(left) < len(seen)
         assert not any(topic in each.key_json + each.value_json for each in left)
+        # Members of classic groups subscribe in a protocol of their own.
+        assert not any(topic.encode() in each.key + each.value for each in left)
 
 
 @pytest.mark.parametrize(
