@@ -6,7 +6,7 @@ import asyncio
 import math
 import secrets
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import grpc
@@ -30,7 +30,9 @@ from muster.v1 import admin_pb2, explain_pb2
 LAG_INTERVAL_S: Final = 2.0
 """How often offsets are looked at while somebody looks at them."""
 LAG_SHARE: Final = 0.02
-"""Looking at the offsets of a large group takes at most this part of the time."""
+"""Looking at the offsets of all groups that are followed takes at most this part of the time."""
+PAUSES: Final = 9
+"""A change that takes long to show is followed by a pause of so many times its length."""
 
 ADMITTED_S: Final = 1.0
 """So long after a page was made its stream is opened without another look at rights."""
@@ -38,10 +40,26 @@ ADMITTED_S: Final = 1.0
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
+class Followed:
+    """How many groups are followed."""
+
+    count: int = 0
+
+
 class LiveGroup:
     """One group, as those of one identity see it from one host."""
 
-    def __init__(self, calls: LocalCalls, group_id: str, visitor: Visitor, render: Render) -> None:
+    def __init__(
+        self,
+        calls: LocalCalls,
+        group_id: str,
+        visitor: Visitor,
+        render: Render,
+        followed: Followed | None = None,
+    ) -> None:
+        """``followed`` is shared by all groups."""
+        self._followed = followed or Followed()
         self._calls = calls
         self._visitor = visitor
         self._history = LagHistory()
@@ -95,6 +113,7 @@ class LiveGroup:
         """Somebody is told of changes from now on; the first one makes that changes are found."""
         self.readers += 1
         if not self._following:
+            self._followed.count += 1
             self._following = [
                 asyncio.create_task(self._follow_changes(), name="console-group"),
                 asyncio.create_task(self._follow_offsets(), name="console-offsets"),
@@ -108,6 +127,8 @@ class LiveGroup:
 
     def close(self) -> None:
         """Follow the group no more."""
+        if self._following:
+            self._followed.count -= 1
         for task in self._following:
             task.cancel()
         self._following = []
@@ -115,11 +136,14 @@ class LiveGroup:
     # ------------------------------------------------------------------------------- following
 
     async def _follow_changes(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             async with aclosing(watch_group(self._calls, self._visitor, self.group_id)) as groups:
                 async for group in groups:
+                    began_s = loop.time()
                     async with self._lock:
                         await self._show_group(group)
+                    await asyncio.sleep(PAUSES * (loop.time() - began_s))
             raise CallRefused(grpc.StatusCode.UNAVAILABLE, "the server has ended the stream")
         except CallRefused as error:
             self._end(error)
@@ -132,7 +156,8 @@ class LiveGroup:
         took_s = 0.0
         try:
             while True:
-                await asyncio.sleep(max(LAG_INTERVAL_S, took_s / LAG_SHARE))
+                share = LAG_SHARE / max(self._followed.count, 1)
+                await asyncio.sleep(max(LAG_INTERVAL_S, took_s / share))
                 began_s = loop.time()
                 async with self._lock:
                     if self._answers is not None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Final, TypeAlias
 
 from console.live.fragments import Render
-from console.live.live_group import LiveGroup
+from console.live.live_group import Followed, LiveGroup
 from console.streams import encode_event
 from coordinator.service.calls.local_calls import LocalCalls, Visitor
 from coordinator.service.credentials.peer_host import compute_client_host
@@ -26,10 +26,11 @@ Key: TypeAlias = tuple[str, object, str]
 class LiveGroups:
     """All groups that are looked at. Two visitors see the same if they have the same rights."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_followed", "_groups")
 
     def __init__(self) -> None:
         self._groups: dict[Key, LiveGroup] = {}
+        self._followed = Followed()
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -42,7 +43,7 @@ class LiveGroups:
         key = (group_id, visitor.identity, compute_client_host(visitor.peer))
         live = self._groups.pop(key, None)
         if live is None or live.error is not None:
-            live = LiveGroup(calls, group_id, visitor, render)
+            live = LiveGroup(calls, group_id, visitor, render, self._followed)
         live.used_s = now_s
         self._groups[key] = live
         return live

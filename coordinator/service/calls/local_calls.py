@@ -28,8 +28,11 @@ from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.wire.error_statuses import DETAILS_KEY
 from security.identity import Identity
 
-WRITTEN_MAX: Final = 16
-"""So many messages of a stream wait for who reads them; the servicer waits meanwhile."""
+WRITTEN_MAX: Final = 1
+"""So many messages of a stream wait for who reads them; the servicer waits meanwhile.
+
+What shows a state has the newest to write when it may: more would be older states that wait.
+"""
 
 _Trailers: TypeAlias = Sequence[tuple[str, str | bytes]]
 _Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]

@@ -43,7 +43,7 @@ async def sessions_that_break(stand: Stand, times: int) -> None:
         session = SessionClient(stub)
         await session.join(f"m{number % 8}")
         session.call.cancel()
-    await until(lambda: not stand.server._sessions._sessions)
+    await until(lambda: not stand.server._services.sessions._sessions)
     await asyncio.sleep(0.2)
 
 
