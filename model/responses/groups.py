@@ -80,7 +80,8 @@ class ConsumerGroupDescribeResponse:
 class ListedGroup:
     """``group_type`` and ``state`` are in Kafka's spelling: ``consumer``, ``Stable``.
 
-    ``group_epoch`` is the generation of a classic group.
+    ``group_epoch`` is the generation of a classic group. ``frozen_since_ms`` is wall time, 0 if the
+    group is not frozen.
     """
 
     group_id: GroupId
@@ -89,6 +90,7 @@ class ListedGroup:
     group_type: str
     members: int
     group_epoch: int
+    frozen_since_ms: int = 0
 
 
 @value

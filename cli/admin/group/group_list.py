@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from cli.admin.group.group_options import (
+    FrozenOption,
     LimitOption,
     Order,
     OrderOption,
@@ -28,6 +29,7 @@ from cli.options import (
 )
 from cli.output import Format, Listing, print_listing, print_note
 from wording.groups import render_group_state, render_type
+from wording.times import render_time
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -44,6 +46,7 @@ def list_groups(
     pattern: PatternOption = None,
     topic: TopicOption = "",
     unconverged: UnconvergedOption = False,
+    frozen: FrozenOption = False,
     order: OrderOption = Order.ID,
     limit: LimitOption = None,
     page_token: PageTokenOption = "",
@@ -68,6 +71,7 @@ def list_groups(
         topic_name=topic,
         order=f"GROUP_ORDER_{order.name}",
         page_token=page_token,
+        frozen=frozen,
     )
     with connect(server, timeout, command_config) as client:
         groups, token = client.list_groups(asked, limit)
@@ -118,12 +122,13 @@ def compute_list(groups: Sequence[admin_pb2.GroupSummary], next_page_token: str 
             group.members,
             group.group_epoch,
             group.protocol_type,
+            render_time(group.frozen_since_ms) if group.frozen_since_ms else None,
         ]
         for group in groups
     ]
-    columns = ["GROUP", "TYPE", "STATE", "#MEMBERS", "GROUP-EPOCH", "PROTOCOL"]
+    columns = ["GROUP", "TYPE", "STATE", "#MEMBERS", "GROUP-EPOCH", "PROTOCOL", "FROZEN-SINCE"]
     content = {
         "groups": [as_dict(group) for group in groups],
         "next_page_token": next_page_token,
     }
-    return Listing("group.list", columns, rows, content, "groups", wide_columns=1)
+    return Listing("group.list", columns, rows, content, "groups", wide_columns=2)

@@ -53,6 +53,9 @@ TopicOption: TypeAlias = Annotated[
 UnconvergedOption: TypeAlias = Annotated[
     bool, typer.Option("--unconverged", help="Only groups in the middle of a rebalance.")
 ]
+FrozenOption: TypeAlias = Annotated[
+    bool, typer.Option("--frozen", help="Only groups whose rebalancing is frozen.")
+]
 OrderOption: TypeAlias = Annotated[
     Order, typer.Option("--sort", help="Order; members and epoch begin with the highest.")
 ]

@@ -47,8 +47,15 @@ def list_groups(shard: Shard) -> Iterator[ListedGroup]:
     consumers, foreign = shard.consumer_groups, shard.foreign_groups
     classic = shard.all_classic_groups()
     for group_id, group in consumers.items():
+        freeze = shard.freezes.get(group_id)
         yield ListedGroup(
-            group_id, CONSUMER, group.state().value, CONSUMER, group.member_count, group.group_epoch
+            group_id,
+            CONSUMER,
+            group.state().value,
+            CONSUMER,
+            group.member_count,
+            group.group_epoch,
+            0 if freeze is None else freeze.since_ms,
         )
     for group_id, other in foreign.items():
         if group_id not in consumers:

@@ -42,6 +42,8 @@ ATTEMPTS: Final = 5
 """How often a group is copied that changes meanwhile."""
 RUNNING_MAX: Final = 2
 """How many are computed at a time."""
+HUNG_MAX: Final = 4
+"""How many may run on that nobody waits for any more: a custom assignor may hang for ever."""
 WAITING_MAX: Final = 50
 TIME_LIMIT_MS: Final = 25_000
 
@@ -53,6 +55,8 @@ class _Asked:
     command: ComputeWhatIf
     reply: Reply
     is_answered: bool = False
+    is_running: bool = False
+    is_hung: bool = False
     timer: Cancellable | None = None
 
 
@@ -71,6 +75,7 @@ class WhatIfs:
         self._clock = clock
         self._assignors = assignors
         self._running = 0
+        self._hung = 0
         self._waiting: deque[_Asked] = deque()
 
     def submit(self, command: ComputeWhatIf, reply: Reply) -> None:
@@ -89,6 +94,7 @@ class WhatIfs:
             asked = self._waiting.popleft()
             if not asked.is_answered:
                 self._running += 1
+                asked.is_running = True
                 self._context.slices.run(self._copy(asked), partial(self._computed, asked))
 
     def _copy(self, asked: _Asked) -> Steps[None]:
@@ -160,7 +166,11 @@ class WhatIfs:
         return ChangedCopy(copied, command.question, self._assignors, self._clock.now(), classic)
 
     def _computed(self, asked: _Asked, result: WhatIfAnswer | BaseException | None) -> None:
-        self._running -= 1
+        asked.is_running = False
+        if asked.is_hung:
+            self._hung -= 1
+        else:
+            self._running -= 1
         match result:
             case None:
                 pass
@@ -171,9 +181,16 @@ class WhatIfs:
         self._start_next()
 
     def _give_up(self, asked: _Asked) -> None:
-        if not asked.is_answered:
-            limit_s = TIME_LIMIT_MS // 1_000
-            self._answer(asked, CoordinatorNotAvailable(f"There is no answer within {limit_s} s."))
+        if asked.is_answered:
+            return
+        limit_s = TIME_LIMIT_MS // 1_000
+        self._answer(asked, CoordinatorNotAvailable(f"There is no answer within {limit_s} s."))
+        if asked.is_running and self._hung < HUNG_MAX:
+            # A thread cannot be ended: others take its place.
+            asked.is_hung = True
+            self._hung += 1
+            self._running -= 1
+            self._start_next()
 
     def _answer(self, asked: _Asked, answer: Answer) -> None:
         if not asked.is_answered:

@@ -69,6 +69,7 @@ def encode_summary(group: ListedGroup) -> admin_pb2.GroupSummary:
         protocol_type=group.protocol_type,
         members=group.members,
         group_epoch=group.group_epoch,
+        frozen_since_ms=group.frozen_since_ms,
     )
 
 

@@ -48,13 +48,15 @@ class GroupFilter:
     protocol_types: frozenset[str]
     pattern: str
     order: int
+    frozen: bool
     topic: TopicName | None = None
 
     def as_values(self) -> tuple[object, ...]:
         """What a page token holds good for. Without an order it is the same as by ids."""
         order = self.order or admin_pb2.GROUP_ORDER_ID
         protocol_types = sorted(self.protocol_types)
-        return self.states, self.types, protocol_types, self.pattern, order, self.topic
+        values = self.states, self.types, protocol_types, self.pattern, order, self.topic
+        return (*values, "frozen") if self.frozen else values
 
 
 class GroupPage(NamedTuple):
@@ -77,6 +79,7 @@ def decode_group_filter(request: admin_pb2.ListGroupsRequest) -> GroupFilter:
         frozenset(request.protocol_types),
         request.pattern,
         request.order,
+        request.frozen,
         TopicName(request.topic_name) if request.topic_name else None,
     )
 
@@ -117,7 +120,9 @@ def compute_group_page(
 def _select(
     groups: Sequence[ListedGroup], means: GroupFilter, regexes: Slice
 ) -> Steps[Sequence[ListedGroup]]:
-    """The groups of these protocol types that the pattern matches."""
+    """The groups of these protocol types, frozen or not, that the pattern matches."""
+    if means.frozen:
+        groups = [group for group in groups if group.frozen_since_ms]
     if means.protocol_types:
         groups = [group for group in groups if group.protocol_type in means.protocol_types]
     if not means.pattern:

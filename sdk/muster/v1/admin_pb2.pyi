@@ -100,23 +100,25 @@ MIGRATION_VERDICT_WARN: MigrationVerdict
 MIGRATION_VERDICT_BLOCKED: MigrationVerdict
 
 class GroupSummary(_message.Message):
-    __slots__ = ("group_id", "group_type", "state", "protocol_type", "members", "group_epoch")
+    __slots__ = ("group_id", "group_type", "state", "protocol_type", "members", "group_epoch", "frozen_since_ms")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_TYPE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_TYPE_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     GROUP_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     group_id: str
     group_type: GroupType
     state: GroupState
     protocol_type: str
     members: int
     group_epoch: int
-    def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., members: _Optional[int] = ..., group_epoch: _Optional[int] = ...) -> None: ...
+    frozen_since_ms: int
+    def __init__(self, group_id: _Optional[str] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[_Union[GroupState, str]] = ..., protocol_type: _Optional[str] = ..., members: _Optional[int] = ..., group_epoch: _Optional[int] = ..., frozen_since_ms: _Optional[int] = ...) -> None: ...
 
 class ListGroupsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "states", "types", "protocol_types", "pattern", "order", "topic_name")
+    __slots__ = ("page_size", "page_token", "states", "types", "protocol_types", "pattern", "order", "topic_name", "frozen")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
@@ -125,6 +127,7 @@ class ListGroupsRequest(_message.Message):
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     states: _containers.RepeatedScalarFieldContainer[GroupState]
@@ -133,7 +136,8 @@ class ListGroupsRequest(_message.Message):
     pattern: str
     order: GroupOrder
     topic_name: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[GroupState, str]]] = ..., types: _Optional[_Iterable[_Union[GroupType, str]]] = ..., protocol_types: _Optional[_Iterable[str]] = ..., pattern: _Optional[str] = ..., order: _Optional[_Union[GroupOrder, str]] = ..., topic_name: _Optional[str] = ...) -> None: ...
+    frozen: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., states: _Optional[_Iterable[_Union[GroupState, str]]] = ..., types: _Optional[_Iterable[_Union[GroupType, str]]] = ..., protocol_types: _Optional[_Iterable[str]] = ..., pattern: _Optional[str] = ..., order: _Optional[_Union[GroupOrder, str]] = ..., topic_name: _Optional[str] = ..., frozen: _Optional[bool] = ...) -> None: ...
 
 class ListGroupsResponse(_message.Message):
     __slots__ = ("groups", "next_page_token", "total_size")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -104,6 +105,13 @@ def test_the_last_page_may_be_full() -> None:
     assert page.last_key is None
 
 
+def test_only_groups_that_are_frozen() -> None:
+    groups = [make_group("a"), replace(make_group("b"), frozen_since_ms=7), make_group("c")]
+    page, _ = read_page(groups, Page(10, None), admin_pb2.ListGroupsRequest(frozen=True))
+    assert [group.group_id for group in page.groups] == ["b"]
+    assert page.total == 1
+
+
 def test_groups_that_come_and_go_move_no_other_to_another_page() -> None:
     first, _ = read_page(map(make_group, "bdfh"), Page(2, None))
     assert [group.group_id for group in first.groups] == ["b", "d"]
@@ -162,6 +170,7 @@ def test_a_bad_filter_names_its_field(request_: admin_pb2.ListGroupsRequest, fie
         admin_pb2.ListGroupsRequest(protocol_types=["consumer"]),
         admin_pb2.ListGroupsRequest(order=admin_pb2.GROUP_ORDER_MEMBERS),
         admin_pb2.ListGroupsRequest(states=[admin_pb2.GROUP_STATE_EMPTY]),
+        admin_pb2.ListGroupsRequest(frozen=True),
     ],
 )
 def test_a_token_is_good_for_the_same_question_alone(other: admin_pb2.ListGroupsRequest) -> None:

@@ -150,3 +150,18 @@ async def test_what_if_knows_of_the_freeze(server: Server) -> None:
     assert (frozen["moves"], len(frozen["idle"])) == ([], 1)
     asked = await server.run("whatif", "g", "--add", "1", "--resume", "-o", "json")
     assert len(json.loads(asked.out)["moves"]) == 1
+
+
+async def test_frozen_groups_are_listed(server: Server) -> None:
+    async def list_frozen(*options: str) -> str:
+        return (await server.run("group", "list", "--frozen", *options)).out
+
+    await commit(server, "loose", "orders", 0)
+    assert json.loads(await list_frozen("-o", "json"))["groups"] == []
+    await server.run("group", "freeze", "g", "--yes")
+    (found,) = json.loads(await list_frozen("-o", "json"))["groups"]
+    assert (found["group_id"], int(found["frozen_since_ms"]) > 0) == ("g", True)
+    assert "FROZEN-SINCE" in await list_frozen("-o", "wide")
+    assert "FROZEN-SINCE" not in await list_frozen()
+    await server.run("group", "resume", "g", "--yes")
+    assert json.loads(await list_frozen("-o", "json"))["groups"] == []
