@@ -67,6 +67,7 @@ GROUPS = (
             "differential/",
             "e2e/",
             "latency/",
+            "boards/",
             "unit/cli/",
             "unit/kafka_harness/",
             "test_distributions.py",

@@ -143,6 +143,17 @@ class Summing:
         if row.rule is not None:
             self._status = max(self._status, status_of(row.rule))
 
+    def add_all(self, other: Summing) -> None:
+        """Add what another has added."""
+        self._rows += other._rows
+        self._committed += other._committed
+        self._with_lag += other._with_lag
+        self._lag += other._lag
+        self._ahead += other._ahead
+        self._lag_ms = _find_larger(self._lag_ms, other._lag_ms)
+        self._committed_ms = _find_larger(self._committed_ms, other._committed_ms)
+        self._status = max(self._status, other._status)
+
     def compute_sums(self) -> Sums:
         """The sums of what was added; of times the longest, and the last."""
         is_known = self._with_lag > 0
@@ -158,3 +169,7 @@ class Summing:
     def compute_status(self) -> Status:
         """The status of a group of these partitions."""
         return compute_group_status(self._status)
+
+
+def _find_larger(one: int | None, other: int | None) -> int | None:
+    return one if other is None or (one is not None and one >= other) else other

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -17,7 +16,7 @@ import structlog
 
 from cli.serve.lag.commit_windows import CommitWindow
 from cli.serve.lag.committed_offsets import CommittedOffsets
-from cli.serve.lag.group_status import WINDOW, find_rule
+from cli.serve.lag.group_status import WINDOW, Rule, find_rule
 from cli.serve.lag.lag_figures import (
     UNKNOWN_ENDS,
     Committed,
@@ -57,6 +56,13 @@ class LagLimits(NamedTuple):
     def least_span_ms(self) -> int:
         """A consumer has stopped after as long as its window takes to fill, at least."""
         return WINDOW * self.interval_ms
+
+
+class _Now(NamedTuple):
+    """When partitions are judged."""
+
+    wall_ms: int
+    monotonic_ms: int
 
 
 class _Look:
@@ -191,17 +197,22 @@ class LagRefresh:
         before = self._windows.get(group_id, {})
         windows = look.windows[group_id] = {}
         judged: list[PartitionLag] = []
-        of_group, of_topics = Summing(), defaultdict[TopicName, Summing](Summing)
-        for number, row in enumerate(rows, 1):
-            place = row.topic, row.partition
-            window = windows[place] = before.get(place) or CommitWindow()
-            found = self._judge_row(row, ends.get(place, UNKNOWN_ENDS), window)
-            judged.append(found)
-            of_group.add(found)
-            of_topics[row.topic].add(found)
-            if number % _SLICE == 0:
-                await pace.rest()
-        await pace.rest()
+        of_topics: dict[TopicName, Summing] = {}
+        for begin in range(0, len(rows), _SLICE):
+            now = _Now(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
+            for row in rows[begin : begin + _SLICE]:
+                place = row.topic, row.partition
+                window = windows[place] = before.get(place) or CommitWindow()
+                found = self._judge_row(row, ends.get(place, UNKNOWN_ENDS), window, now)
+                judged.append(found)
+                summing = of_topics.get(row.topic)
+                if summing is None:
+                    summing = of_topics[row.topic] = Summing()
+                summing.add(found)
+            await pace.rest()
+        of_group = Summing()
+        for summing in of_topics.values():
+            of_group.add_all(summing)
         return GroupLag(
             tuple(judged),
             of_group.compute_sums(),
@@ -209,30 +220,24 @@ class LagRefresh:
             of_group.compute_status(),
         )
 
-    def _judge_row(self, row: Committed, ends: Ends, window: CommitWindow) -> PartitionLag:
-        lag, ahead = compute_lag(row.offset, ends)
+    def _judge_row(
+        self, row: Committed, ends: Ends, window: CommitWindow, now: _Now
+    ) -> PartitionLag:
+        topic, partition, offset, at_ms = row
+        lag, ahead = compute_lag(offset, ends)
         lag_ms, rule = None, None
         if lag is not None and ends.end is not None:
-            now_ms = time.time_ns() // 1_000_000
-            window.see(row.offset, row.at_ms, lag, now_ms)
-            rule = find_rule(window.commits(), lag, now_ms, self._limits.least_span_ms)
-            lag_ms = self._times.compute_lag_ms(
-                self._see((row.topic, row.partition)),
-                ends.end - lag,
-                ends.end,
-                time.monotonic_ns() // 1_000_000,
-            )
+            window.see(offset, at_ms, lag, now.wall_ms)
+            if lag:
+                commits = window.commits()
+                rule = find_rule(commits, lag, now.wall_ms, self._limits.least_span_ms)
+                lag_ms = self._times.compute_lag_ms(
+                    self._see((topic, partition)), ends.end - lag, ends.end, now.monotonic_ms
+                )
+            else:
+                rule, lag_ms = Rule.NO_LAG, 0
         return PartitionLag(
-            row.topic,
-            row.partition,
-            row.offset,
-            row.at_ms,
-            ends.end,
-            lag,
-            ahead,
-            lag_ms,
-            rule,
-            window,
+            topic, partition, offset, at_ms, ends.end, lag, ahead, lag_ms, rule, window
         )
 
     def _see(self, place: Place) -> Seen:

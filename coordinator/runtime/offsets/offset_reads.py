@@ -40,6 +40,8 @@ KEY_STRING_MAX_BYTES = 32_767
 """The longest group id or topic name that a key can hold; longer names have no offsets."""
 
 _KEY_HEAD = struct.Struct(">hh")
+_KEY_TOPIC_BYTES = 2
+"""Of the length of the topic, which comes before it."""
 _KEY_PARTITION_BYTES = 4
 
 _Value: TypeAlias = OffsetCommitValue | LegacyOffsetCommitValue
@@ -86,9 +88,22 @@ def read_group_offsets(
     store: LogStore, partition: LogPartition, group_id: GroupId, deleted: DeletedTopics
 ) -> Iterator[StoredOffset]:
     """A group's committed offsets as of now, however late they are read, in key order."""
-    return _decode_shown(
-        store.latest(partition, encode_offset_group_prefix(group_id)), partition, deleted
-    )
+    prefix = encode_offset_group_prefix(group_id)
+    # Lists of very many offsets are read: the rest of a key is decoded here.
+    topic_at = len(prefix) + _KEY_TOPIC_BYTES
+    names: dict[bytes, TopicName] = {}
+    for entry in store.latest(partition, prefix):
+        value = _decode_value(entry)
+        if value is None:
+            continue
+        key = entry.key
+        encoded = key[topic_at:-_KEY_PARTITION_BYTES]
+        topic = names.get(encoded)
+        if topic is None:
+            topic = names[encoded] = TopicName(encoded.decode())
+        if not deleted.has(topic, value, partition, entry.offset):
+            number = int.from_bytes(key[-_KEY_PARTITION_BYTES:], "big")
+            yield StoredOffset(group_id, topic, number, value, entry.offset)
 
 
 async def read_highest_offsets(

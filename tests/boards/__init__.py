@@ -1,0 +1,1 @@
+"""Boards and rules: what Prometheus says of them, and whether their queries find anything."""
