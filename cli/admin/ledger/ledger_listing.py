@@ -1,4 +1,4 @@
-"""What `muster why` and `muster timeline` print."""
+"""What `muster why` prints, and rows of rebalances."""
 
 from __future__ import annotations
 
@@ -30,20 +30,15 @@ _ENDINGS: Final = {
 }
 
 
-def compute_listing(
-    command: str,
-    group_id: str,
-    rebalances: Sequence[explain_pb2.Rebalance],
-    *,
-    is_why: bool = False,
-) -> Listing:
-    """A row for each rebalance; `muster why` tells of the last one, the first of them, in words."""
-    content = {"group_id": group_id, "rebalances": [_describe(each) for each in rebalances]}
-    rows = [_make_row(group_id, each) for each in rebalances]
-    preface: list[str] = []
-    if is_why:
-        preface = tell(rebalances[0], read_wall_ms()) if rebalances else [_tell_nothing(group_id)]
-    return Listing(command, COLUMNS, rows, content, "rebalances", WIDE_COLUMNS, preface)
+def compute_why(group_id: str, rebalances: Sequence[explain_pb2.Rebalance]) -> Listing:
+    """A row for each rebalance; the last one, the first of them, is told in words."""
+    content = {
+        "group_id": group_id,
+        "rebalances": [describe_rebalance(each) for each in rebalances],
+    }
+    rows = [make_rebalance_row(group_id, each) for each in rebalances]
+    preface = tell(rebalances[0], read_wall_ms()) if rebalances else [_tell_nothing(group_id)]
+    return Listing("why", COLUMNS, rows, content, "rebalances", WIDE_COLUMNS, preface)
 
 
 def tell(rebalance: explain_pb2.Rebalance, now_ms: int) -> list[str]:
@@ -78,7 +73,8 @@ def _tell_nothing(group_id: str) -> str:
     return f"{group_id}: no rebalance is known in that time"
 
 
-def _make_row(group_id: str, rebalance: explain_pb2.Rebalance) -> list[object]:
+def make_rebalance_row(group_id: str, rebalance: explain_pb2.Rebalance) -> list[object]:
+    """What the columns have of a rebalance."""
     slowest = rebalance.held_up[0] if rebalance.held_up else None
     return [
         group_id,
@@ -120,7 +116,9 @@ def render_cause(cause: int) -> str:
     return explain_pb2.RebalanceCause.Name(cause).removeprefix("REBALANCE_CAUSE_").lower()
 
 
-def _describe(rebalance: explain_pb2.Rebalance) -> dict[str, Any]:
+def describe_rebalance(rebalance: explain_pb2.Rebalance) -> dict[str, Any]:
+    """A rebalance as JSON has it."""
+
     def optional(name: str) -> Any:
         return getattr(rebalance, name) if rebalance.HasField(name) else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
@@ -10,7 +9,8 @@ import typer
 from cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    from muster.v1 import explain_pb2
+    from cli.server_calls import ServerCalls
+    from muster.v1 import explain_pb2, reset_pb2
 
 PAGE_MAX: Final = 1_000
 
@@ -42,23 +42,60 @@ def _parse(option: str, text: str | None) -> int:
 
 
 def ask(
+    calls: ServerCalls,
     request: explain_pb2.ExplainGroupRequest,
     limit: int,
-    server: str,
-    timeout_s: float,
-    command_config: Path | None,
+    *,
+    may_be_missing: bool = False,
 ) -> tuple[list[explain_pb2.Rebalance], bool]:
-    """The last ones, the last one first; whether there are more."""
-    from cli.server_calls import open_calls
+    """The last rebalances, the last one first; whether there are more.
+
+    ``may_be_missing``: there are none of a group that never rebalanced and is gone.
+    """
     from muster.v1 import explain_pb2_grpc
 
+    stub = explain_pb2_grpc.ExplainServiceStub(calls.channel)
     found: list[explain_pb2.Rebalance] = []
-    with open_calls(server, timeout_s, command_config) as calls:
-        stub = explain_pb2_grpc.ExplainServiceStub(calls.channel)
-        while True:
-            request.page_size = min(limit - len(found), PAGE_MAX)
+    while True:
+        request.page_size = min(limit - len(found), PAGE_MAX)
+        try:
             answer = calls.call(stub.ExplainGroup, request)
-            found.extend(answer.rebalances)
-            request.page_token = answer.next_page_token
-            if not request.page_token or len(found) >= limit:
-                return found, bool(request.page_token)
+        except CommandError as error:
+            if may_be_missing and error.exit_code is ExitCode.NOT_FOUND:
+                return [], False
+            raise
+        found.extend(answer.rebalances)
+        request.page_token = answer.next_page_token
+        if not request.page_token or len(found) >= limit:
+            return found, bool(request.page_token)
+
+
+def ask_changes(
+    calls: ServerCalls, asked: explain_pb2.ExplainGroupRequest, limit: int
+) -> tuple[list[reset_pb2.OffsetChange], bool]:
+    """The last changes of offsets in a time, the last one first; whether there are more.
+
+    None of a server that is older than they are.
+    """
+    from cli.server_calls import UnknownCall
+    from muster.v1 import reset_pb2, reset_pb2_grpc
+
+    stub = reset_pb2_grpc.ResetServiceStub(calls.channel)
+    request = reset_pb2.ListOffsetChangesRequest(group_id=asked.group_id, page_size=PAGE_MAX)
+    found: list[reset_pb2.OffsetChange] = []
+    while True:
+        try:
+            answer = calls.call(stub.ListOffsetChanges, request)
+        except UnknownCall:
+            return [], False
+        for change in answer.changes:
+            if change.changed_ms < asked.since_ms:
+                return found, False
+            if asked.until_ms and change.changed_ms >= asked.until_ms:
+                continue
+            if len(found) >= limit:
+                return found, True
+            found.append(change)
+        request.page_token = answer.next_page_token
+        if not request.page_token:
+            return found, False

@@ -1,4 +1,4 @@
-"""`muster timeline`: the rebalances of a group in their order."""
+"""`muster timeline`: the rebalances of a group and changes of its offsets, in their order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from cli.admin.group.group_renders import GroupArgument
-from cli.admin.ledger.ledger_requests import UntilOption, ask, make_request
+from cli.admin.ledger.ledger_requests import UntilOption, ask, ask_changes, make_request
 from cli.options import (
     DEFAULT_SERVER,
     DEFAULT_TIMEOUT,
@@ -41,11 +41,16 @@ def timeline(
     command_config: CommandConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
-    """List the rebalances of a group in their order."""
-    from cli.admin.ledger.ledger_listing import compute_listing
+    """List the rebalances of a group, and resets and deletions of its offsets, in their order."""
+    from cli.admin.ledger.timeline_listing import compute_events, compute_timeline
+    from cli.server_calls import open_calls
 
     request = make_request(group, since, until)
-    found, has_more = ask(request, limit, server, timeout, command_config)
-    print_listing(compute_listing("timeline", group, found[::-1]), output)
-    if has_more:
-        print_note(f"there are earlier ones: --until {found[-1].began_ms} or a higher --limit")
+    with open_calls(server, timeout, command_config) as calls:
+        changes, has_more_changes = ask_changes(calls, request, limit)
+        rebalances, has_more = ask(calls, request, limit, may_be_missing=bool(changes))
+    events = compute_events(group, rebalances, changes)
+    shown = events[-limit:]
+    print_listing(compute_timeline(group, shown), output)
+    if has_more or has_more_changes or len(shown) < len(events):
+        print_note(f"there are earlier ones: --until {shown[0].at_ms} or a higher --limit")

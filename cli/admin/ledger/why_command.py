@@ -42,8 +42,10 @@ def why(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Say why a group rebalanced: the last rebalances, the last one first."""
-    from cli.admin.ledger.ledger_listing import compute_listing
+    from cli.admin.ledger.ledger_listing import compute_why
+    from cli.server_calls import open_calls
 
     request = make_request(group, since, until)
-    found, _ = ask(request, limit, server, timeout, command_config)
-    print_listing(compute_listing("why", group, found, is_why=True), output)
+    with open_calls(server, timeout, command_config) as calls:
+        found, _ = ask(calls, request, limit)
+    print_listing(compute_why(group, found), output)
