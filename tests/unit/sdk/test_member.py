@@ -117,9 +117,9 @@ async def test_members_of_a_process_share_one_connection(stand: Stand) -> None:
         make_member(stand, name="b"),
         make_member(stand, name="c"),
     ):
-        assert len(stand.server._sessions._sessions) == 1
+        assert len(stand.server._services.sessions._sessions) == 1
         assert len(shared_clients._SHARED) == 1
-    await until(lambda: not stand.server._sessions._sessions)
+    await until(lambda: not stand.server._services.sessions._sessions)
 
 
 async def test_a_client_of_ones_own(stand: Stand) -> None:
@@ -130,7 +130,7 @@ async def test_a_client_of_ones_own(stand: Stand) -> None:
         make_member(client),
         make_member(other),
     ):
-        assert len(stand.server._sessions._sessions) == 2
+        assert len(stand.server._services.sessions._sessions) == 2
         assert not shared_clients._SHARED
 
 

@@ -135,7 +135,7 @@ async def test_stopping_tells_health_first_then_sessions(
     assert await client.read() is None
     async with asyncio.timeout(30):
         await stopping
-    assert not stand.server._sessions._sessions
+    assert not stand.server._services.sessions._sessions
 
 
 async def test_stopping_does_not_wait_for_a_client_that_does_not_read() -> None:
@@ -185,7 +185,7 @@ async def test_streams_of_a_connection_are_limited() -> None:
         waiting = asyncio.create_task(SessionClient(stub).join("m3", group_id="g3"))
         await asyncio.sleep(0.2)
         assert not waiting.done()
-        assert len(stand.server._sessions._sessions) == 2
+        assert len(stand.server._services.sessions._sessions) == 2
         await assert_serves(stand)
         first.call.cancel()
         assert (await waiting).member_epoch == 2
@@ -309,7 +309,7 @@ async def test_bytes_that_are_no_message_end_the_stream(stand: Stand) -> None:
     stream = stand.channel().stream_stream("/muster.v1.GroupService/Session")()
     await stream.write(b"\xff" * 32)
     assert (await end_status(stream))[0] is grpc.StatusCode.INVALID_ARGUMENT
-    assert not stand.server._sessions._sessions
+    assert not stand.server._services.sessions._sessions
     await assert_serves(stand)
 
 
@@ -340,4 +340,4 @@ async def test_a_bug_is_logged_and_not_shown(
     assert code is grpc.StatusCode.INTERNAL
     assert "secret" not in details
     assert caplog.text.count("secret inside") >= 2
-    assert not stand.server._sessions._sessions
+    assert not stand.server._services.sessions._sessions

@@ -187,7 +187,7 @@ async def test_cancelling_at_any_point_leaves_nothing_behind(stand: Stand, point
         if point == "commit sent":
             await client.send(commit("m1", 2, {0: 1}))
     client.call.cancel()
-    sessions = stand.server._sessions
+    sessions = stand.server._services.sessions
     await until(lambda: not sessions._sessions and not sessions._owners)
     assert watches(stand) == 0
     # And the server still serves.
@@ -440,7 +440,7 @@ async def test_a_client_that_does_not_read_is_held_back_and_hurts_nobody() -> No
         while sent != greedy.sequence:
             sent = greedy.sequence
             await asyncio.sleep(0.2)
-        (session,) = small.server._sessions._sessions
+        (session,) = small.server._services.sessions._sessions
         assert isinstance(session, Session)
         assert session._output.pending <= 50 + 1 + 200
         other = SessionClient(small.group_stub())

@@ -44,8 +44,8 @@ def time_left_ms(stand: Stand) -> int:
 
 
 async def only_session(stand: Stand) -> Session:
-    await until(lambda: len(stand.server._sessions._sessions) == 1)
-    (session,) = stand.server._sessions._sessions
+    await until(lambda: len(stand.server._services.sessions._sessions) == 1)
+    (session,) = stand.server._services.sessions._sessions
     assert isinstance(session, Session)
     return session
 

@@ -66,7 +66,7 @@ async def test_who_is_gone_has_no_turn() -> None:
 async def test_a_message_of_many_actions_is_handled_in_slices(stand: Stand) -> None:
     client = SessionClient(stand.group_stub())
     await client.join("m1")
-    (session,) = stand.server._sessions._sessions
+    (session,) = stand.server._services.sessions._sessions
     assert isinstance(session, Session)
     actions = [leave(f"m{number}") for number in range(1_000)]
     slices = sum(1 for _ in session.receive(group_pb2.SessionRequest(actions=actions)))
@@ -78,7 +78,7 @@ async def test_a_large_action_counts_as_many(stand: Stand) -> None:
     """What commits of thousands of partitions take is no matter of how many there are."""
     client = SessionClient(stand.group_stub())
     joined = await client.join("m1")
-    (session,) = stand.server._sessions._sessions
+    (session,) = stand.server._services.sessions._sessions
     assert isinstance(session, Session)
     large = commit("m1", joined.member_epoch, dict.fromkeys(range(1_000), 1))
     assert large.ByteSize() > FIRST_ACTIONS * ACTION_BYTES
@@ -129,7 +129,7 @@ async def test_a_session_that_reads_nothing_is_ended_for_the_others() -> None:
         await greedy.join("m1")
         await modest.join("m2", group_id="other")
         action = commit("m1", 2, {0: 1}, topic="x" * 249)
-        sessions = small.server._sessions._sessions
+        sessions = small.server._services.sessions._sessions
         assert len(sessions) == 2
 
         async def flood() -> None:
