@@ -15,7 +15,6 @@ from console.refusals import Refused
 from coordinator.service.credentials.peer_host import compute_client_network
 
 STREAMS_MAX: Final = 100
-STREAMS_OF_HOST_MAX: Final = 60
 """Of all connections of the HTTP listener, some are left for everything else."""
 
 QUIET_S: Final = 10.0
@@ -25,12 +24,19 @@ _COMMENT: Final = b":\n\n"
 _SIGNED_OUT: Final = b"event: signed-out\ndata:\n\n"
 
 
+def compute_host_limit(most: int) -> int:
+    """How many streams of ``most`` one host may have."""
+    return -(-most * 3 // 5)
+
+
 class EventStreams:
     """Counts the open streams, and makes them."""
 
-    __slots__ = ("_of_host", "_quiet_s")
+    __slots__ = ("_most", "_of_host", "_quiet_s")
 
-    def __init__(self, quiet_s: float = QUIET_S) -> None:
+    def __init__(self, most: int = STREAMS_MAX, *, quiet_s: float = QUIET_S) -> None:
+        """``most`` of all hosts; one host may have three fifths of them."""
+        self._most = most
         self._of_host: Counter[str] = Counter()
         self._quiet_s = quiet_s
 
@@ -42,8 +48,12 @@ class EventStreams:
         The stream counts from when the response is sent. Raises ``Refused`` if too many are open.
         """
         host = compute_client_network(peer)
-        if self._of_host.total() >= STREAMS_MAX or self._of_host[host] >= STREAMS_OF_HOST_MAX:
-            raise Refused(503, "Too many pages are open that follow the server: close some.")
+        of_host = compute_host_limit(self._most)
+        if self._of_host.total() >= self._most or self._of_host[host] >= of_host:
+            raise Refused(
+                503,
+                "Too many pages are open that follow the server (console.streams.max): close some.",
+            )
         return _EventResponse(self._of_host, host, self._follow(is_current, events))
 
     async def _follow(

@@ -51,12 +51,16 @@ class Viewers:
         self._viewers: OrderedDict[Hashable, Viewer] = OrderedDict()
         self._turns = asyncio.Semaphore()
 
+    def compute_key(self, visitor: Visitor) -> Hashable:
+        """All that the visitor's rights may depend on: whoever has the same sees the same."""
+        if self._are_equal:
+            return None
+        identity = visitor.identity
+        return identity.principal, identity.groups, compute_client_host(visitor.peer)
+
     def find(self, visitor: Visitor) -> Viewer:
         """What is remembered for a visitor."""
-        identity = visitor.identity
-        key: Hashable = None
-        if not self._are_equal:
-            key = identity.principal, identity.groups, compute_client_host(visitor.peer)
+        key = self.compute_key(visitor)
         viewer = self._viewers.get(key)
         if viewer is None:
             viewer = self._viewers[key] = self._make(visitor)

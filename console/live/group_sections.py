@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from console.charts.spark import compute_spark
 from console.live.fragments import Row
 from console.views.group_view import (
     GroupFacts,
@@ -128,10 +129,13 @@ class RowMaker:
         note = ""
         if len(lags) < len(committed):
             note = f"of {len(lags):,} of {len(committed):,} partitions: the others are not known"
-        trend = "" if self.history is None else describe_trend(self.history.total)
+        samples = () if self.history is None else tuple(self.history.total)
+        trend, spark = describe_trend(samples), compute_spark(samples)
         return replace(
             facts,
             lag=f"{sum(lags.values()):,}",
             lag_seconds="" if slowest_ms is None else f"{slowest_ms / 1_000:.1f} s",
             lag_note=", ".join(part for part in (trend, note) if part),
+            lag_spark=spark,
+            lag_hint="" if spark is None else f"lag while looked at, {spark.low} to {spark.high}",
         )

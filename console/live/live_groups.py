@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Hashable
 from typing import Final, TypeAlias
+
+import grpc
 
 from console.live.fragments import Render
 from console.live.live_group import Followed, LiveGroup
 from console.streams import encode_event
 from coordinator.service.calls.local_calls import LocalCalls, Visitor
-from coordinator.service.credentials.peer_host import compute_client_host
 
 LINGER_S: Final = 10.0
 """So long a group is kept that nobody is told of: the page was opened, its stream has yet to be."""
@@ -20,7 +21,10 @@ GROUPS_MAX: Final = 64
 PACE_S: Final = 0.1
 """The least time between two events of one stream."""
 
-Key: TypeAlias = tuple[str, object, str]
+_ASK_AGAIN: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.UNAVAILABLE)
+"""What need not be so for whoever opens the stream again, which browsers do by themselves."""
+
+Key: TypeAlias = tuple[str, Hashable]
 
 
 class LiveGroups:
@@ -35,12 +39,18 @@ class LiveGroups:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def find(self, calls: LocalCalls, group_id: str, visitor: Visitor, render: Render) -> LiveGroup:
-        """The group as the visitor sees it."""
+    def find(
+        self,
+        calls: LocalCalls,
+        group_id: str,
+        visitor: Visitor,
+        rights: Hashable,
+        render: Render,
+    ) -> LiveGroup:
+        """The group as the visitor sees it; ``rights`` is the same of all who see the same."""
         now_s = asyncio.get_running_loop().time()
         self._forget(now_s)
-        # Rights may depend on the host.
-        key = (group_id, visitor.identity, compute_client_host(visitor.peer))
+        key = (group_id, rights)
         live = self._groups.pop(key, None)
         if live is None or live.error is not None:
             live = LiveGroup(calls, group_id, visitor, render, self._followed)
@@ -68,6 +78,8 @@ async def make_events(live: LiveGroup, tag: str) -> AsyncGenerator[bytes, None]:
         while True:
             await live.wait(seen)
             if live.error is not None:
+                if live.error.status in _ASK_AGAIN:
+                    return
                 yield encode_event("end", json.dumps(live.error.message))
                 return
             data, seen = live.fragments.compute_changes(seen), live.fragments.version

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from console.live.fragments import Fragments, Render
 from console.live.group_questions import REBALANCES, ask_past, ask_present, ask_rebalances
 from console.live.group_sections import Answers, RowMaker
+from console.live.live_group import LiveGroup
 from console.live.live_groups import make_events
 from console.pages.group_parts import (
     get_group_id,
@@ -54,10 +55,16 @@ async def show_group(visit: Visit) -> Response:
     if page > 1:
         answers = await ask_present(visit.ask, group_id, page)
         return await _render(visit, group_id, await _make_fragments(answers, render), answers)
-    live = visit.site.live.find(visit.site.calls, group_id, visit.visitor, render)
+    live = _find_live(visit, group_id, render)
     answers = await live.refresh(visit.visitor)
     live_url = make_url("groups", group_id, "events", since=live.tag)
     return await _render(visit, group_id, live.fragments, answers, live_url=live_url)
+
+
+def _find_live(visit: Visit, group_id: str, render: Render) -> LiveGroup:
+    site, visitor = visit.site, visit.visitor
+    rights = site.viewers.compute_key(visitor)
+    return site.live.find(site.calls, group_id, visitor, rights, render)
 
 
 async def _make_fragments(answers: Answers, render: Render) -> Fragments:
@@ -186,9 +193,8 @@ async def show_timeline(visit: Visit) -> Response:
 async def send_events(visit: Visit) -> Response:
     """The changes of a group as server-sent events, from the version on that the browser has."""
     group_id = get_group_id(visit)
-    site = visit.site
     render = await load_render(visit, group_id)
-    live = site.live.find(site.calls, group_id, visit.visitor, render)
+    live = _find_live(visit, group_id, render)
     await live.admit(visit.visitor)
     tag = visit.request.headers.get("last-event-id") or visit.request.query_params.get("since", "")
     return visit.follow(make_events(live, tag))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from console.charts.spark import Spark
 from console.views.places import NO_PLACES, Places, compute_places
 from muster.v1 import admin_pb2, types_pb2
 from wording.times import render_time
@@ -40,6 +41,8 @@ class GroupFacts:
     lag: str = ""
     lag_seconds: str = ""
     lag_note: str = ""
+    lag_spark: Spark | None = None
+    lag_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from console.refusals import Refused
-from console.streams import STREAMS_OF_HOST_MAX, EventStreams
+from console.streams import STREAMS_MAX, EventStreams, compute_host_limit
 
 PEER = "ipv4:127.0.0.1:50000"
 EVENT = b"event: change\ndata:\n\n"
@@ -50,7 +50,7 @@ class Client:
 
 async def test_a_stream_that_its_client_closes_is_closed_and_counts_no_more() -> None:
     streams = EventStreams()
-    for _ in range(STREAMS_OF_HOST_MAX + 1):
+    for _ in range(compute_host_limit(STREAMS_MAX) + 1):
         client, events = Client(), Events()
         response = streams.respond(PEER, lambda: True, events.make())
         serving = asyncio.create_task(response(client.scope, client.receive, client.send))
@@ -81,7 +81,7 @@ async def test_of_those_that_come_at_once_not_one_too_many_is_taken() -> None:
         response = streams.respond(PEER, lambda: True, Events().make())
         await response(client.scope, client.receive, client.send)
 
-    serving = [asyncio.create_task(serve()) for _ in range(STREAMS_OF_HOST_MAX + 10)]
+    serving = [asyncio.create_task(serve()) for _ in range(compute_host_limit(STREAMS_MAX) + 10)]
     await client.came.wait()
     client.gone.set()
     ended = await asyncio.gather(*serving, return_exceptions=True)

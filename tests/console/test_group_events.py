@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 from cli.serve.http import HttpServer
-from console import streams
 from console.app import make_app
 from console.live import live_group
 from console.live.live_group import LiveGroup
@@ -227,9 +226,7 @@ async def listening(site: Site) -> AsyncIterator[int]:
             await server.stop()
 
 
-async def test_over_http_until_the_browser_goes(
-    stand: Stand, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_over_http_until_the_browser_goes(stand: Stand, site: Site) -> None:
     object.__setattr__(site, "streams", EventStreams(quiet_s=0.2))
     await join(stand, "g", "m-1")
     async with (
@@ -251,9 +248,9 @@ async def test_over_http_until_the_browser_goes(
             (live,) = site.live._groups.values()
             assert live.readers == 1
         await until(lambda: live.readers == 0)
-        monkeypatch.setattr(streams, "STREAMS_MAX", 0)
+        object.__setattr__(site, "streams", EventStreams(0))
         refused = await client.get(path[1])
         assert refused.status_code == 503
-        monkeypatch.undo()
+        object.__setattr__(site, "streams", EventStreams())
         async with client.stream("GET", path[1]) as stream:
             assert await anext(stream.aiter_lines()), "the server stops while it is open"

@@ -17,7 +17,7 @@ from cli.settings import Resolved
 from cli.settings.listeners.door_rules import HTTP
 from cli.settings.listeners.listener_rules import is_loopback
 from cli.settings.listeners.listener_tls import compute_tls_settings
-from cli.settings.tables.console_table import ENABLE, HOSTS, SESSION_IDLE, SESSION_MAX
+from cli.settings.tables.console_table import ENABLE, HOSTS, SESSION_IDLE, SESSION_MAX, STREAMS
 from cli.version import compute_versions
 from coordinator.runtime.audit import Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
@@ -75,6 +75,7 @@ def make_console_door(
         from console.rendering import Renderer
         from console.signin.browsers import Browsers
         from console.site import Site
+        from console.streams import EventStreams
 
         return make_app(
             Site(
@@ -85,6 +86,7 @@ def make_console_door(
                 Viewers(calls, are_equal=isinstance(authorizer, AllowAll)),
                 compute_versions(),
                 _find_names(resolved, endpoint.host),
+                EventStreams(resolved.integer(STREAMS)),
             )
         )
 

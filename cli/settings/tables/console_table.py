@@ -10,6 +10,7 @@ ENABLE: Final = "console.enable"
 HOSTS: Final = "console.hosts"
 SESSION_IDLE: Final = "console.session.idle.ms"
 SESSION_MAX: Final = "console.session.max.ms"
+STREAMS: Final = "console.streams.max"
 
 CONSOLE_SETTINGS = (
     Setting(
@@ -45,5 +46,15 @@ CONSOLE_SETTINGS = (
         "`connections.max.reauth.ms` allows less.",
         minimum=1,
         maximum=LONG_MAX,
+    ),
+    Setting(
+        STREAMS,
+        Kind.INT,
+        100,
+        Scope.CONSOLE,
+        "How many pages may be kept up to date at a time; one host may have three fifths of them. "
+        "Each has one of the connections of `listen.http`.",
+        minimum=0,
+        maximum=200,
     ),
 )
