@@ -26,7 +26,7 @@ from console.pages.group_parts import (
 from console.refusals import Refused
 from console.site import Head, Page, Visit
 from console.urls import make_url
-from console.views.timeline_view import compute_timeline
+from console.views.timeline_view import compute_timeline, was_there_before
 from coordinator.service.calls.local_calls import CallRefused
 from coordinator.service.wire.answer_slices import run_steps
 from muster.v1 import history_pb2, types_pb2
@@ -127,7 +127,7 @@ async def _render(
     if as_of is not None:
         at = render_as_of(as_of)
         command += f" --as-of {at}"
-    elif answers.rebalances:
+    elif answers.rebalances and was_there_before(answers.rebalances[0]):
         previous_url = make_url("groups", group_id, at=answers.rebalances[0].began_ms - 1)
     has_older = len(answers.rebalances) >= REBALANCES
     older_url = ""

@@ -20,11 +20,14 @@ _STEPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One rebalance. ``settled_ms`` is when to look for how it ended; 0 while it goes on."""
+    """One rebalance. ``before_ms`` is when to look for the group before it; 0 if there was none.
+
+    ``settled_ms`` is when to look for how it ended; 0 while it goes on.
+    """
 
     key: str
     began: str
-    began_ms: int
+    before_ms: int
     settled_ms: int
     epochs: str
     kind: str
@@ -45,7 +48,7 @@ def _compute_row(rebalance: explain_pb2.Rebalance) -> TimelineRow:
     return TimelineRow(
         key=f"{rebalance.began_ms}.{rebalance.epoch}",
         began=render_time(rebalance.began_ms),
-        began_ms=rebalance.began_ms,
+        before_ms=rebalance.began_ms if was_there_before(rebalance) else 0,
         settled_ms=0 if goes_on else rebalance.ended_ms if has_ended else rebalance.began_ms,
         epochs=f"{rebalance.epoch_before} → {rebalance.epoch}",
         kind=render_cause_name(rebalance.cause),
@@ -55,6 +58,11 @@ def _compute_row(rebalance: explain_pb2.Rebalance) -> TimelineRow:
         # While it goes on, the times grow with each look.
         held_up=", ".join(_render_held_up(each, goes_on) for each in rebalance.held_up),
     )
+
+
+def was_there_before(rebalance: explain_pb2.Rebalance) -> bool:
+    """Whether there was a group before; that of a new consumer group has epoch 1 for a moment."""
+    return rebalance.epoch_before > (0 if rebalance.is_classic else 1)
 
 
 def _describe_ending(rebalance: explain_pb2.Rebalance) -> str:

@@ -211,6 +211,18 @@ def test_while_a_rebalance_goes_on_its_row_does_not_change_with_each_look() -> N
     )
 
 
+def test_before_its_first_rebalance_there_was_no_group_to_look_at() -> None:
+    def tell(epoch_before: int, *, is_classic: bool) -> explain_pb2.Rebalance:
+        return explain_pb2.Rebalance(
+            began_ms=NOW_MS, epoch_before=epoch_before, epoch=9, is_classic=is_classic
+        )
+
+    rebalances = [tell(0, is_classic=True), tell(1, is_classic=False), tell(0, is_classic=False)]
+    assert [row.before_ms for row in compute_timeline(rebalances)] == [0, 0, 0]
+    later = [tell(1, is_classic=True), tell(2, is_classic=False)]
+    assert [row.before_ms for row in compute_timeline(later)] == [NOW_MS, NOW_MS]
+
+
 def test_a_member_that_is_as_before_is_not_looked_at_again() -> None:
     maker = RowMaker()
 
