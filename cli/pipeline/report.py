@@ -55,7 +55,7 @@ def report(
         list[str] | None,
         typer.Option(
             "--group",
-            help="Show the owners of this group's partitions. Repeatable; by default, of the two "
+            help="Show the owners of this group's partitions. Repeatable; by default, of the six "
             "worst groups.",
         ),
     ] = None,
@@ -71,6 +71,9 @@ def report(
         typer.Option("--tables", metavar="FOLDER", help="Also keep the tables in this folder."),
     ] = None,
     end_offsets: EndOffsetsOption = None,
+    has_audit: Annotated[
+        bool, typer.Option("--audit/--no-audit", help="Audit the log for the page as well.")
+    ] = True,
     master: MasterOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -94,7 +97,9 @@ def report(
     with running_spark(master, None if _has_tables(log) else log) as spark:
         from pipeline.report.report_job import ReportOptions, write_report
 
-        options = ReportOptions(top, tuple(groups or ()), int(retention_minutes * _MINUTE_MS))
+        options = ReportOptions(
+            top, tuple(groups or ()), int(retention_minutes * _MINUTE_MS), has_audit
+        )
         made = write_report(
             spark,
             log,
@@ -104,6 +109,7 @@ def report(
             tables=tables,
             end_offsets=ends,
             tell=progress.tell,
+            say=progress.note,
         )
     for name in made.unknown_groups:
         progress.say(f"{name}: no member owned a partition")

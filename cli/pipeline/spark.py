@@ -39,6 +39,11 @@ class Progress:
         if not self._is_quiet:
             print_note(f"{time.monotonic() - self._started:6.1f} s  {name}: {rows} rows")
 
+    def note(self, text: str) -> None:
+        """Report what is done next."""
+        if not self._is_quiet:
+            print_note(f"{time.monotonic() - self._started:6.1f} s  {text} …")
+
     def say(self, text: str) -> None:
         """Print a line of the summary."""
         if not self._is_quiet:

@@ -177,8 +177,8 @@ def draw_histogram(
     return frame.finish(marks, [])
 
 
-def draw_lanes(words: ChartText, lanes: Lanes) -> str:
-    """One lane per partition; its owner is shown by colour and letter."""
+def draw_lanes(words: ChartText, lanes: Lanes, names: Sequence[str]) -> str:
+    """One lane per partition; its owner is shown by colour and letter, ``names`` has its name."""
     height = _TOP + len(lanes.lanes) * (_LANE_HEIGHT + _LANE_GAP) + _BOTTOM
     x = Scale(lanes.start_ms, lanes.end_ms, _LANE_LEFT, WIDTH - _RIGHT)
     bottom = height - _BOTTOM
@@ -199,9 +199,10 @@ def draw_lanes(words: ChartText, lanes: Lanes) -> str:
             right = x.place(lanes.end_ms if stay.to_ms is None else stay.to_ms)
             letter = name_letter(stay.member)
             until = "the end" if stay.to_ms is None else show_time(stay.to_ms)
+            member_id = lanes.members[stay.member].member_id
             title = (
-                f"{lane.topic} {lane.partition}: {letter}, {lanes.members[stay.member]}, epoch "
-                f"{stay.epoch}, {show_time(stay.from_ms)} to {until}"
+                f"{lane.topic} {lane.partition}: {letter} {names[stay.member]}, member "
+                f"{member_id}, epoch {stay.epoch}, {show_time(stay.from_ms)} to {until}"
             )
             width = max(1.0, right - left - 0.8)
             marks.append(rectangle(left, top, width, _LANE_HEIGHT, _colour(stay.member), title))
@@ -239,6 +240,20 @@ def draw_legend(names: Sequence[str], *, is_line: bool = False) -> str:
         for number, name in enumerate(names)
     ]
     return element("ul", *items, class_="legend")
+
+
+def draw_letters(members: Sequence[tuple[int, str, str]]) -> str:
+    """The legend of lanes: the number, name and id of every member. Letters tell colours apart."""
+    items = [
+        element(
+            "li",
+            element("span", name_letter(number), class_=f"key letter b{number % COLOURS}"),
+            element("bdi", escape(name)),
+            title=member_id,
+        )
+        for number, name, member_id in members
+    ]
+    return element("ul", *items, class_="legend letters")
 
 
 class _Frame:

@@ -76,9 +76,14 @@ def make_cell(value: object, *, is_number: bool = False) -> str:
     return element("td", escape(shown), class_="n" if is_number else None)
 
 
-def make_head_cell(group_id: str, *more: str) -> str:
-    """The header cell of a row; isolated because the id may be in any writing direction."""
-    return element("th", element("bdi", escape(name_group(group_id))), *more, scope="row")
+def make_head_cell(group_id: str, *more: str, anchor: str | None = None) -> str:
+    """The header cell of a row; isolated because the id may be in any writing direction.
+
+    ``anchor`` is where the page has more of the group.
+    """
+    name = element("bdi", escape(name_group(group_id)))
+    shown = name if anchor is None else element("a", name, href=f"#{anchor}")
+    return element("th", shown, *more, scope="row")
 
 
 def name_group(group_id: str) -> str:

@@ -60,6 +60,48 @@ class Convergence:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A member, by the client id that its records have, if they have one."""
+
+    member_id: str
+    client_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.client_id or self.member_id
+
+
+@dataclass(frozen=True, slots=True)
+class OneRebalance:
+    """A rebalance of a group; ``duration_ms`` is null if it never converged or is not timed.
+
+    ``moved`` names the first partitions that got an owner by it, ``partitions_moved`` counts all.
+    """
+
+    at_ms: int | None
+    from_epoch: int | None
+    to_epoch: int | None
+    cause: str
+    member: Member | None
+    members_moved: int
+    partitions_moved: int
+    moved: Sequence[str]
+    duration_ms: int | None
+    is_timed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetails:
+    """The last rebalances of a group, the last one first, and the number of those before."""
+
+    group_id: str
+    protocol: str
+    rebalances: Sequence[OneRebalance]
+    earlier: int
+
+
+@dataclass(frozen=True, slots=True)
 class BusyGroup:
     """The rebalances of one group."""
 
@@ -72,7 +114,7 @@ class BusyGroup:
     total_ms: int
     partitions_moved: int
     causes: Mapping[str, int]
-    worst_member: str | None
+    worst_member: Member | None
     """The member that caused most of them, if records name one."""
     worst_member_causes: int
     per_window: Sequence[int]
@@ -115,7 +157,7 @@ class Lanes:
     group_id: str
     start_ms: int
     end_ms: int
-    members: Sequence[str]
+    members: Sequence[Member]
     lanes: Sequence[Lane]
     rebalances_ms: Sequence[int]
     other_lanes: int
@@ -184,6 +226,47 @@ class ExpiryFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedGroup:
+    """Whether a classic group can be migrated, what is in the way, and whom to change first."""
+
+    group_id: str
+    verdict: str
+    members: int
+    reasons: Sequence[str]
+    clients_to_change: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessFigures:
+    """Classic groups by verdict, and the first of those that are not ready."""
+
+    counts: Mapping[str, int]
+    groups: Sequence[JudgedGroup]
+    other_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation of an invariant, or what could not be read there."""
+
+    what: str
+    group_id: str
+    log_partition: int
+    offset: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFigures:
+    """What an audit found: ``counts`` by rule, the first ``findings``, and open transactions."""
+
+    counts: Mapping[str, int]
+    findings: Sequence[Finding]
+    open_offsets: int
+    open_producers: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that the page shows."""
 
@@ -195,5 +278,9 @@ class Report:
     lanes: Sequence[Lanes]
     lag: LagFigures | None
     expiry: ExpiryFigures | None
+    details: Sequence[GroupDetails] = ()
+    readiness: ReadinessFigures | None = None
+    audit: AuditFigures | None = None
+    """``None`` if the log was not audited."""
     unknown_groups: Sequence[str] = field(default=())
     """Requested groups that never had an owner of a partition."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.functions import col, when
 
@@ -77,6 +77,11 @@ def compute_lag(
     )
 
 
+def _compute_end() -> Column:
+    """The last moment of a window of the table."""
+    return sql.coalesce(col("window_end") - sql.expr("INTERVAL 1 MILLISECOND"), "ts")
+
+
 def _count_statuses(last: DataFrame, groups: Sequence[str]) -> dict[str, Counter[str]]:
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     chosen = last.where(col("group_id").isin(list(groups)))
@@ -88,10 +93,14 @@ def _count_statuses(last: DataFrame, groups: Sequence[str]) -> dict[str, Counter
 def _read_series(
     group_lag: DataFrame, groups: Sequence[str], windows: Windows
 ) -> dict[str, list[int | None]]:
-    """The lag at the end of each window; without a new value a partition keeps its last one."""
+    """The lag at the end of each window; without a new value a partition keeps its last one.
+
+    The table's windows have another size. A lag is that of the end of its window there, so it
+    belongs to the window here that has that end.
+    """
     rows = (
         group_lag.where(col("group_id").isin(list(groups)))
-        .groupBy(*_PLACE, windows.number(col("ts")).alias("window"))
+        .groupBy(*_PLACE, windows.number(_compute_end()).alias("window"))
         .agg(sql.max_by("lag", "ts").alias("lag"))
         .where(col("lag").isNotNull())
         .orderBy("window")
@@ -99,8 +108,8 @@ def _read_series(
     )
     by_place: defaultdict[tuple[str, str, int], dict[int, int]] = defaultdict(dict)
     for row in rows:
-        # The table's first window may begin before the log.
-        number = max(0, row["window"])
+        # The last window of the table may end after the log.
+        number = min(max(0, row["window"]), windows.count - 1)
         by_place[row["group_id"], row["topic"], row["partition"]][number] = row["lag"]
     series: dict[str, list[int | None]] = {name: [None] * windows.count for name in groups}
     for (group_id, _, _), lags in by_place.items():

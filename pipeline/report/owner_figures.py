@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.functions import col, lit, when
 
-from pipeline.report.figures import Lane, Lanes, Stay
+from pipeline.report.figures import Lane, Lanes, Member, Stay
 
 _MOST_LANES = 24
-_MOST_STAYS = 400
+_MOST_STAYS = 200
 _MARGIN = 0.02
 """The margin before the first change of owner, as a fraction of the time shown."""
 
@@ -112,7 +112,7 @@ def _make_lanes(
         group_id,
         start_ms,
         max(end_ms, start_ms + 1),
-        list(members),
+        [Member(member) for member in members],
         lanes,
         [time_ms for time_ms in rebalances_ms if start_ms <= time_ms <= end_ms],
         max(0, size["lanes"] - _MOST_LANES),

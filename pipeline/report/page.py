@@ -1,46 +1,54 @@
-"""The page: one HTML document with inline styles and charts, no scripts and no requests.
+"""The page: one HTML document with inline styles and charts, and no requests.
 
-A content security policy in the document forbids requests.
+A content security policy in the document forbids requests, and all scripts but the page's own. That
+is for search, sorting and the choice of groups: without it everything is there, group after group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
 from datetime import datetime
 from pathlib import Path
 
-from pipeline.report.charts import ChartText, draw_lanes, draw_legend, name_letter
-from pipeline.report.elements import Section, make_table, name_group, show_section
-from pipeline.report.figures import Lanes, Report
-from pipeline.report.offset_sections import show_expiry, show_lag
-from pipeline.report.rebalance_sections import (
+from pipeline.report.elements import name_group, show_section
+from pipeline.report.figures import Report
+from pipeline.report.scales import show_count, show_duration, show_time
+from pipeline.report.sections.findings_sections import show_audit, show_readiness
+from pipeline.report.sections.group_sections import number_groups, show_groups
+from pipeline.report.sections.offset_sections import show_expiry, show_lag
+from pipeline.report.sections.rebalance_sections import (
     show_busiest,
     show_convergence,
     show_rebalances,
     show_slowest,
 )
-from pipeline.report.scales import show_count, show_duration, show_time
 from pipeline.report.svg import element, escape
 
 _STYLE = Path(__file__).parent / "page.css"
+_SCRIPT = Path(__file__).parent / "page.js"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_LEGEND_MEMBERS = 12
 
 
 def make_page(report: Report, made: datetime, version: str) -> str:
     """The whole document; ``made`` is its time in UTC, ``version`` that of Muster."""
+    anchors = number_groups(report.details, report.lanes)
     sections = (
         show_rebalances(report.series),
         show_convergence(report.convergence),
-        show_busiest(report.busiest, report.convergence),
-        show_slowest(report.slowest, report.convergence),
-        _show_owners(report.lanes, report.unknown_groups),
+        show_busiest(report.busiest, report.convergence, anchors),
+        show_slowest(report.slowest, report.convergence, anchors),
+        show_groups(report.details, report.lanes, report.unknown_groups, anchors),
         show_lag(report.lag),
         show_expiry(report.expiry),
+        show_readiness(report.readiness),
+        show_audit(report.audit),
     )
+    script = _SCRIPT.read_text(encoding="utf-8")
+    policy = f"{_POLICY}; script-src '{compute_hash(script)}'"
     head = [
         '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         # Browsers request a favicon otherwise.
@@ -64,12 +72,18 @@ def make_page(report: Report, made: datetime, version: str) -> str:
             f"Made {made:%Y-%m-%d %H:%M} UTC by Muster {escape(version)}. All times are UTC. "
             "Below each chart is a table of its figures; hover over a mark for its values.",
         ),
+        f"<script>{script}</script>",
     ]
     return (
         "<!doctype html>\n"
         + element("html", element("head", *head), element("body", *body), lang="en")
         + "\n"
     )
+
+
+def compute_hash(script: str) -> str:
+    """How a content security policy names an inline script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
 def _show_head(report: Report) -> list[str]:
@@ -104,7 +118,11 @@ def _show_tiles(report: Report) -> str:
     tiles = [
         ("Groups", show_count(groups), kinds or "none"),
         ("Records", show_count(facts.records), f"{show_count(facts.commits)} of offsets"),
-        ("Rebalances", show_count(report.series.total), f"in {_count_busy(report)} groups"),
+        (
+            "Rebalances",
+            show_count(report.series.total),
+            f"in {_count_busy(report)} groups",
+        ),
     ]
     percentiles = convergence.percentiles_ms
     if percentiles:
@@ -142,65 +160,3 @@ def _show_tiles(report: Report) -> str:
 
 def _count_busy(report: Report) -> str:
     return show_count(len(report.busiest.groups) + report.busiest.other_groups)
-
-
-def _show_owners(groups: Sequence[Lanes], unknown: Sequence[str]) -> Section:
-    intro = (
-        "A lane is a partition, a bar the time for which one member owned it, a gap a time without "
-        "an owner. Marks above the lanes are rebalances."
-    )
-    content = [
-        element("p", escape(f"No member of {name_group(name)} owned a partition."))
-        for name in unknown
-    ]
-    for number, lanes in enumerate(groups):
-        content += [
-            element("h3", element("bdi", escape(name_group(lanes.group_id)))),
-            *_show_lanes(number, lanes),
-        ]
-    if not content:
-        content = [element("p", "No member of any group owned a partition.", class_="quiet")]
-    return Section("owners", "Partition owners", intro, content)
-
-
-def _show_lanes(number: int, lanes: Lanes) -> list[str]:
-    words = ChartText(
-        f"lanes-{number}",
-        f"Owners of the partitions of {lanes.group_id}",
-        f"{len(lanes.lanes)} partitions and {len(lanes.members)} members that owned them "
-        f"from {show_time(lanes.start_ms)} to {show_time(lanes.end_ms)}.",
-        "partition",
-    )
-    names = [f"{name_letter(i)} {member}" for i, member in enumerate(lanes.members)]
-    notes = []
-    if len(names) > _LEGEND_MEMBERS:
-        notes.append(f"{len(names) - _LEGEND_MEMBERS:,} more members are in the table.")
-    if lanes.other_lanes:
-        notes.append(f"{lanes.other_lanes:,} more partitions are left out.")
-    if lanes.earlier_stays:
-        notes.append(
-            f"Starts at {show_time(lanes.start_ms)}; {lanes.earlier_stays:,} earlier intervals "
-            "are left out."
-        )
-    rows = [
-        (
-            lane.topic,
-            lane.partition,
-            f"{name_letter(stay.member)} {lanes.members[stay.member]}",
-            stay.epoch,
-            show_time(stay.from_ms),
-            show_time(stay.to_ms),
-        )
-        for lane in lanes.lanes
-        for stay in lane.stays
-    ]
-    table = make_table(
-        f"Owners of the partitions of {lanes.group_id}",
-        ("Topic", "Partition", "Member", "Epoch", "From", "To"),
-        rows,
-        numeric=(1, 3),
-    )
-    shown = [draw_legend(names[:_LEGEND_MEMBERS]), draw_lanes(words, lanes)]
-    if notes:
-        shown.append(element("p", escape(" ".join(notes)), class_="quiet"))
-    return [*shown, table]

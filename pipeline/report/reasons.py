@@ -27,7 +27,7 @@ def explain_busy(group: BusyGroup, usual_ms: int | None) -> str:
     found = [_explain_causes(group)]
     named = group.worst_member_causes
     if group.worst_member is not None and named >= max(_LEAST, group.rebalances / 2):
-        found.append(f"member {group.worst_member} alone caused {named:,} of them")
+        found.append(f"{group.worst_member.name} alone caused {named:,} of them")
     if group.never:
         found.append(f"{group.never:,} never converged")
     if usual_ms and group.p50_ms is not None and group.p50_ms >= _SLOW * usual_ms:

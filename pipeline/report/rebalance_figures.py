@@ -16,6 +16,7 @@ from pipeline.report.figures import (
     UNKNOWN_CAUSE,
     BusyGroup,
     Convergence,
+    Member,
     Ranking,
     RebalanceSeries,
 )
@@ -225,7 +226,7 @@ def _rank(
                 row["total"],
                 row["moved"],
                 known.causes,
-                worst,
+                None if worst is None else Member(worst),
                 count,
                 known.per_window,
             )

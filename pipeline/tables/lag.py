@@ -66,11 +66,12 @@ def compute_group_lag(
         .withColumn("lag", _compute_lag())
         .withColumn("lag_before", sql.lag("lag").over(in_order))
         .withColumn("committed_before", sql.lag("committed").over(in_order))
-        .withColumn("window", sql.window("window_start", window))
+        .withColumn("window_end", sql.window("window_start", window)["end"])
     )
-    seconds = sql.unix_timestamp("window.end") - sql.unix_timestamp("window.start")
+    seconds = sql.unix_timestamp("window_end") - sql.unix_timestamp("window_start")
     return _find_ends(lags, end_offsets).select(
-        "window",
+        "window_start",
+        "window_end",
         "group_id",
         *_PLACE,
         col("committed").alias("committed_offset"),
@@ -201,4 +202,7 @@ def compute_flapping(rebalances: DataFrame, window: str = FLAPPING_WINDOW) -> Da
             sql.sum("partitions_moved").alias("partitions_moved"),
         )
         .withColumn("ts", col("window.start"))
+        .withColumn("window_start", col("window.start"))
+        .withColumn("window_end", col("window.end"))
+        .drop("window")
     )

@@ -12,6 +12,7 @@ import pytest
 from pipeline.report.page import make_page
 from tests.browser import Tab, open_browser
 from tests.support.pipeline.report_figures import make_report
+from tests.support.waiting import wait_until
 
 LEAST_CONTRAST = 4.5
 LEAST_PIXELS = 11
@@ -100,8 +101,8 @@ def test_every_chart_is_drawn_within_its_frame(charts: list[dict[str, Any]]) -> 
         "rebalances-chart",
         "convergence-chart",
         "convergence-times-chart",
-        "lanes-0",
-        "lanes-1",
+        "group-0-lanes",
+        "group-1-lanes",
         "lag-chart",
         "expiry-chart",
     ]
@@ -146,8 +147,39 @@ def test_sections_are_reached_by_their_links(tab: Tab) -> None:
     links = tab.evaluate(
         "[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))"
     )
-    assert len(links) == 7
+    assert len(links) == 9
     assert tab.evaluate(f"{links}.every(name => document.getElementById(name).offsetHeight > 100)")
+
+
+def test_a_group_is_chosen_searched_for_and_followed_to(tab: Tab) -> None:
+    shown = "[...document.querySelectorAll('details.group')].filter(part => !part.hidden)"
+    assert tab.evaluate(f"{shown}.length") == 20
+    select = "const box = document.querySelector('nav select');"
+    tab.evaluate(f"{{{select} box.value = 'group-4'; box.dispatchEvent(new Event('change'))}}")
+    assert tab.evaluate(f"{shown}.map(part => [part.id, part.open])") == [["group-4", True]]
+    tab.evaluate("document.querySelector('#busiest a[href=\"#group-7\"]').click()")
+    wait_until(lambda: tab.evaluate(f"{shown}.length") == 20)
+    assert tab.evaluate("document.getElementById('group-7').open")
+    search = "const box = document.querySelector('nav input');"
+    tab.evaluate(f"{{{search} box.value = 'PAYMENTS'; box.dispatchEvent(new Event('input'))}}")
+    assert tab.evaluate(f"{shown}.map(part => part.id)") == ["group-4"]
+    rows = "[...document.querySelectorAll('#busiest tbody tr')].filter(row => !row.hidden)"
+    assert tab.evaluate(f"{rows}.map(row => row.cells[0].textContent)") == ["payments 🙂consumer"]
+    tab.evaluate(f"{{{search} box.value = ''; box.dispatchEvent(new Event('input'))}}")
+    assert tab.evaluate(f"{rows}.length") == 21
+
+
+def test_a_list_is_sorted_by_a_column_and_its_rest_stays_last(tab: Tab) -> None:
+    counts = (
+        "[...document.querySelectorAll('#busiest tbody tr')].map(row => row.cells[1].textContent)"
+    )
+    before = tab.evaluate(counts)
+    button = "document.querySelectorAll('#busiest thead button')[1]"
+    tab.evaluate(f"{button}.click()")
+    assert tab.evaluate(counts) == before
+    tab.evaluate(f"{button}.click()")
+    assert tab.evaluate(counts) == [*before[-2::-1], before[-1]]
+    assert tab.evaluate(f"{button}.parentElement.ariaSort") == "ascending"
 
 
 def test_an_assistant_is_told_of_every_chart(tab: Tab) -> None:

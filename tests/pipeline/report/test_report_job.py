@@ -208,7 +208,7 @@ def test_owners_are_those_of_the_table(
     assert list(report.unknown_groups) == ["nobody"]
     assert lanes.group_id == shown_group
     stays = Counter(
-        (lane.partition, lanes.members[stay.member], stay.epoch, stay.from_ms, stay.to_ms)
+        (lane.partition, lanes.members[stay.member].member_id, stay.epoch, stay.from_ms, stay.to_ms)
         for lane in lanes.lanes
         for stay in lane.stays
     )
@@ -226,6 +226,48 @@ def test_owners_are_those_of_the_table(
     assert (lanes.other_lanes, lanes.earlier_stays) == (0, 0)
     rebalances = sum(row["group_id"] == shown_group for row in rows["rebalances"])
     assert len(lanes.rebalances_ms) == rebalances
+
+
+def test_members_have_the_clients_of_their_records(
+    report: Report, folder: Path, shown_group: str
+) -> None:
+    clients = {}
+    for row in golden_table(folder / "log").to_pylist():
+        if row["group_id"] == shown_group and row["type_id"] == 5 and row["value_json"]:
+            clients[row["member_id"]] = json.loads(row["value_json"])["clientId"]
+    (lanes,) = report.lanes
+    assert len(lanes.members) > 1
+    for member in lanes.members:
+        assert member.client_id == clients[member.member_id]
+
+
+def test_the_rebalances_of_a_group_are_those_of_the_table(
+    report: Report, rows: dict[str, list[Row]], shown_group: str
+) -> None:
+    found = {details.group_id: details for details in report.details}
+    listed = {group.group_id for group in (*report.busiest.groups, *report.slowest.groups)}
+    assert found.keys() == listed | {shown_group}
+    for group_id, details in found.items():
+        expected = [row for row in rows["rebalances"] if row["group_id"] == group_id]
+        assert len(details.rebalances) + details.earlier == len(expected)
+        expected = sorted(expected, key=lambda row: -row["offset"])[: len(details.rebalances)]
+        for one, row in zip(details.rebalances, expected, strict=True):
+            assert one.to_epoch == row["to_epoch"]
+            assert one.cause == row["cause"] or row["cause"] is None
+            assert (one.member and one.member.member_id) == row["cause_member_id"]
+            assert one.partitions_moved == row["partitions_moved"]
+            assert one.duration_ms == row.get("duration_ms")
+    assert any(one.moved for details in report.details for one in details.rebalances)
+
+
+def test_the_log_is_audited_and_its_classic_groups_are_judged(
+    report: Report, lives: dict[str, Life]
+) -> None:
+    assert report.audit is not None
+    assert (report.audit.counts, report.audit.findings) == ({}, [])
+    assert report.readiness is not None
+    kinds = Counter(life.kind for life in lives.values())
+    assert sum(report.readiness.counts.values()) == kinds[CLASSIC]
 
 
 def test_groups_are_counted_by_type(report: Report, lives: dict[str, Life]) -> None:

@@ -78,7 +78,7 @@ def test_lag_of_each_window(spark: SparkSession) -> None:
     lag = compute_group_lag(commits, make_end_offsets(spark, ENDS))
     found = {
         (row["group_id"], row["minute"]): row
-        for row in lag.withColumn("minute", sql.minute("window.start")).collect()
+        for row in lag.withColumn("minute", sql.minute("window_start")).collect()
     }
     shown = {
         place: (row["lag"], round(row["lag_seconds"]), row["status"])
@@ -110,7 +110,7 @@ def test_lag_of_each_window(spark: SparkSession) -> None:
     (before,) = [
         row
         for row in compute_group_lag(commits, make_end_offsets(spark, late)).collect()
-        if row["group_id"] == "stops" and row["window"]["start"].minute == 10
+        if row["group_id"] == "stops" and row["window_start"].minute == 10
     ]
     # When the topic ended at 300 was before the first end offset that is known.
     assert (before["lag"], before["lag_seconds"]) == (1_600, None)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import random
 
 from pipeline.report.figures import (
+    AuditFigures,
     BusyGroup,
     Convergence,
     ExpiringGroup,
     ExpiryFigures,
+    Finding,
+    GroupDetails,
+    JudgedGroup,
     LagFigures,
     LaggingGroup,
     Lane,
     Lanes,
     LogFacts,
+    Member,
+    OneRebalance,
     Ranking,
+    ReadinessFigures,
     RebalanceSeries,
     Report,
     Stay,
@@ -94,12 +101,50 @@ def make_report() -> Report:
             381,
             9_000,
         ),
+        [_make_details(name) for name in names],
+        ReadinessFigures(
+            {"READY": 900, "WARN": 400, "BLOCKED": 200},
+            [
+                JudgedGroup(name, "BLOCKED", 3, ["it is <b>blocked</b>"], ["worker-1", HOSTILE])
+                for name in names
+            ],
+            580,
+        ),
+        AuditFigures(
+            {"S1": 2, "truncated": 3},
+            [Finding("S1", name, 7, 127, "two members own <b>it</b>") for name in names[:5]],
+            12,
+            2,
+        ),
     )
+
+
+def _make_details(name: str) -> GroupDetails:
+    """30 rebalances, some of which did not converge or are not timed."""
+    rebalances = [
+        OneRebalance(
+            END_MS - number * HOUR_MS,
+            60 - number,
+            61 - number,
+            ("member_joined", "member_left", "not_in_the_records")[number % 3],
+            Member(f"member-{number:02}", HOSTILE) if number % 3 < 2 else None,
+            2,
+            9,
+            [f"orders-{place}" for place in range(6)],
+            None if number % 5 == 0 else 4_200,
+            number % 10 != 0,
+        )
+        for number in range(30)
+    ]
+    return GroupDetails(name, "consumer", rebalances, 570)
 
 
 def make_lanes(name: str) -> Lanes:
     """24 partitions that pass from one of 30 members to the next."""
-    members = [f"member-{number:02}" for number in range(30)]
+    members = [
+        Member(f"member-{number:02}", "worker" if number % 2 else f"<i>{number}</i>")
+        for number in range(30)
+    ]
     lanes = []
     for partition in range(24):
         edges = [START_MS + DAY_MS * (partition % 5), *range(START_MS + 6 * DAY_MS, END_MS, DAY_MS)]
@@ -123,7 +168,7 @@ def _make_busy(name: str, rebalances: int) -> BusyGroup:
         9_000_000,
         12_345,
         {"member_joined": rebalances // 2, "member_left": rebalances - rebalances // 2},
-        HOSTILE,
+        Member("m", HOSTILE),
         rebalances // 2,
         [rebalances // 30] * 30,
     )

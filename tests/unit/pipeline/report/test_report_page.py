@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +13,7 @@ from html.parser import HTMLParser
 import pytest
 
 from pipeline.report.charts import ChartText, draw_lines, name_letter
-from pipeline.report.figures import BusyGroup, Convergence, Ranking, RebalanceSeries, Report
+from pipeline.report.figures import BusyGroup, Convergence, Member, Ranking, RebalanceSeries, Report
 from pipeline.report.page import make_page
 from pipeline.report.reasons import explain_busy
 from pipeline.report.scales import (
@@ -64,21 +67,30 @@ def read(report: Report) -> tuple[str, Reader]:
     return page, reader
 
 
-def test_the_page_asks_for_nothing_and_runs_nothing() -> None:
+def test_the_page_asks_for_nothing_and_runs_its_own_script_alone() -> None:
     page, reader = read(make_report())
-    assert not {"script", "img", "iframe", "object", "image", "use"} & set(reader.tags)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert html.unescape(policy) == (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src 'sha256-{digest}'"
+    )
+    assert reader.tags.count("script") == 1
+    assert not {"img", "iframe", "object", "image", "use"} & set(reader.tags)
     loaded = {"src", "srcset", "data", "action", "xlink:href"}
     assert not [name for name, _ in reader.attributes if name in loaded or name.startswith("on")]
     links = [value for name, value in reader.attributes if name == "href"]
     assert all(link == "data:," or (link or "").startswith("#") for link in links)
     assert "url(" not in page
     assert "@import" not in page
-    assert "default-src 'none'" in page
 
 
 def test_names_are_text_and_nothing_else() -> None:
     page, reader = read(make_report())
-    assert "<script" not in page
+    assert page.count("<script") == 1
+    assert "<b>blocked" not in page
+    assert "<i>" not in page
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&amp;amp;" in page
     for forbidden in ("\x00", "\u202e", "\ud800"):
         assert forbidden not in page
@@ -104,12 +116,38 @@ def test_what_is_left_out_is_counted() -> None:
         "9,980 other groups",
         "76 more partitions are left out",
         "1,000 earlier intervals",
-        "18 more members are in the table",
+        "570 earlier rebalances",
+        "580 other groups that are not ready",
+        "S1 2, truncated 3",
+        "12 offsets of 2 producers",
         "381 other groups",
         "123,456,789",
         "truncated 3",
     ):
         assert counted in text, counted
+
+
+def test_the_worst_groups_lead_to_their_rebalances() -> None:
+    page, reader = read(make_report())
+    links = {value for name, value in reader.attributes if name == "href" and value != "data:,"}
+    targets = {f"#{name}" for name in reader.ids}
+    assert links <= targets
+    assert {f"#group-{number}" for number in range(20)} <= links
+    parts = page.split('<details id="group-')[1:]
+    assert len(parts) == 20
+    assert "orders-0, orders-1" in parts[0]
+    assert "not converged" in parts[0]
+
+
+def test_members_are_called_by_their_clients_and_all_are_in_the_legend() -> None:
+    page, _ = read(make_report())
+    (legend, _) = re.findall(r'<ul class="legend letters">(.*?)</ul>', page)
+    items = re.findall(r'<li title="([^"]*)"><span[^>]*>([A-Z]+)</span><bdi>(.*?)</bdi>', legend)
+    assert len(items) == 30
+    assert items[0] == ("member-00", "A", "&lt;i&gt;0&lt;/i&gt;")
+    assert items[1] == ("member-01", "B", "worker …ember-01")
+    assert items[29][1] == "AD"
+    assert len({name for _, _, name in items}) == 30
 
 
 def test_a_page_of_10_000_groups_is_not_large() -> None:
@@ -129,6 +167,9 @@ def test_a_log_of_nothing_is_a_page() -> None:
         lanes=[],
         lag=None,
         expiry=None,
+        details=[],
+        readiness=None,
+        audit=None,
         unknown_groups=["nobody"],
     )
     _, reader = read(empty)
@@ -154,8 +195,12 @@ BUSY = BusyGroup("g", "consumer", 40, 0, 500, 900, 9000, 5, {"member_left": 40},
             "Members come and go (21 joined, 19 left or timed out)",
         ),
         (
-            replace(BUSY, worst_member="m1", worst_member_causes=25),
-            "Always: a member left or timed out; member m1 alone caused 25 of them",
+            replace(BUSY, worst_member=Member("m1", "billing-1"), worst_member_causes=25),
+            "Always: a member left or timed out; billing-1 alone caused 25 of them",
+        ),
+        (
+            replace(BUSY, worst_member=Member("m1"), worst_member_causes=25),
+            "Always: a member left or timed out; m1 alone caused 25 of them",
         ),
         (replace(BUSY, never=2), "Always: a member left or timed out; 2 never converged"),
         (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from pipeline.report.charts import (
@@ -24,6 +24,12 @@ from pipeline.report.scales import (
 )
 from pipeline.report.svg import element, escape
 
+_PERCENTILES = {
+    "p50": "median",
+    "p95": "95th percentile",
+    "p99": "99th percentile",
+    "max": "longest",
+}
 _NOTHING = element("p", "There were none.", class_="quiet")
 
 
@@ -87,9 +93,10 @@ def show_convergence(convergence: Convergence) -> Section:
 
 
 def _show_distribution(convergence: Convergence) -> list[str]:
-    shown = ", ".join(
-        f"{name} {show_duration(value)}" for name, value in convergence.percentiles_ms.items()
-    )
+    marked = {
+        _PERCENTILES.get(name, name): value for name, value in convergence.percentiles_ms.items()
+    }
+    shown = ", ".join(f"{name} {show_duration(value)}" for name, value in marked.items())
     words = ChartText(
         "convergence-chart",
         "How long rebalances took",
@@ -103,7 +110,7 @@ def _show_distribution(convergence: Convergence) -> list[str]:
         )
     ]
     return [
-        draw_histogram(words, convergence.edges_ms, convergence.counts, convergence.percentiles_ms),
+        draw_histogram(words, convergence.edges_ms, convergence.counts, marked),
         make_table("Rebalances by convergence time", ("From", "To", "Count"), rows, numeric=(2,)),
     ]
 
@@ -142,26 +149,28 @@ def _show_times(convergence: Convergence) -> list[str]:
     ]
 
 
-def show_busiest(ranking: Ranking, convergence: Convergence) -> Section:
+def show_busiest(ranking: Ranking, convergence: Convergence, anchors: Mapping[str, str]) -> Section:
     """The groups that rebalance most often."""
     intro = "The groups with the most rebalances, and what is unusual about them."
     content = _show_ranking(
         "Groups that rebalanced most often",
         ranking,
         convergence,
+        anchors,
         f"{show_count(ranking.other_groups)} other groups",
         show_count(ranking.other_rebalances),
     )
     return Section("busiest", "Worst groups: most often", intro, content)
 
 
-def show_slowest(ranking: Ranking, convergence: Convergence) -> Section:
+def show_slowest(ranking: Ranking, convergence: Convergence, anchors: Mapping[str, str]) -> Section:
     """The groups with the longest total convergence time."""
     intro = "The groups with the longest total time to converge, over all rebalances."
     content = _show_ranking(
         "Groups that took longest to converge",
         ranking,
         convergence,
+        anchors,
         f"{show_count(ranking.other_groups)} other groups that converged",
         show_count(ranking.other_rebalances),
     )
@@ -181,12 +190,17 @@ _COLUMNS = (
 
 
 def _show_ranking(
-    caption: str, ranking: Ranking, convergence: Convergence, others: str, rebalances: str
+    caption: str,
+    ranking: Ranking,
+    convergence: Convergence,
+    anchors: Mapping[str, str],
+    others: str,
+    rebalances: str,
 ) -> Sequence[str]:
     if not ranking.groups:
         return [_NOTHING]
     usual_ms = convergence.percentiles_ms.get("p50")
-    rows = [_show_group(group, usual_ms) for group in ranking.groups]
+    rows = [_show_group(group, usual_ms, anchors.get(group.group_id)) for group in ranking.groups]
     if ranking.other_groups:
         cells = [
             element("th", escape(others), scope="row"),
@@ -197,11 +211,13 @@ def _show_ranking(
     return [wrap_table(caption, _COLUMNS, rows, numeric=(1, 3, 4, 5, 6))]
 
 
-def _show_group(group: BusyGroup, usual_ms: int | None) -> str:
+def _show_group(group: BusyGroup, usual_ms: int | None, anchor: str | None) -> str:
     total = show_duration(group.total_ms) if group.longest_ms is not None else "–"
     return element(
         "tr",
-        make_head_cell(group.group_id, element("div", group.protocol, class_="quiet")),
+        make_head_cell(
+            group.group_id, element("div", group.protocol, class_="quiet"), anchor=anchor
+        ),
         make_cell(group.rebalances, is_number=True),
         element(
             "td",

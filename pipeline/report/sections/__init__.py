@@ -1,0 +1,1 @@
+"""The sections of the page: figures in, HTML out."""
