@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from console.headers import PAGE_HEADERS
 from console.pages.actions_page import ACTIONS_PAGES
+from console.pages.cluster_page import CLUSTER_PAGES
 from console.pages.group_page import GROUP_PAGES
 from console.pages.groups_page import GROUPS_PAGES
 from console.pages.lanes_page import LANES_PAGES
@@ -36,6 +37,7 @@ _MESSAGES: Final = {
 PAGES: Final[tuple[Page, ...]] = (
     *SIGN_IN_PAGES,
     *GROUPS_PAGES,
+    *CLUSTER_PAGES,
     *GROUP_PAGES,
     *LANES_PAGES,
     *ACTIONS_PAGES,

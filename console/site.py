@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from console.facts import FindFacts
 from console.listing.viewers import Viewers
 from console.live.live_groups import LiveGroups
 from console.rendering import Renderer
@@ -33,6 +34,7 @@ class Site:
     browsers: Browsers
     doorkeeper: Doorkeeper
     viewers: Viewers
+    find_facts: FindFacts
     versions: Mapping[str, str]
     hosts: frozenset[str] = frozenset()
     streams: EventStreams = field(default_factory=EventStreams)
@@ -76,6 +78,8 @@ NAVIGATION: Final = (
     Entry("migration", "Migration", "/migration"),
     Entry("topics", "Topics", "/topics"),
     Entry("log", "Log", "/log"),
+    Entry("cluster", "Cluster", "/cluster"),
+    Entry("health", "Health", "/health"),
 )
 
 

@@ -29,6 +29,7 @@ from cli.serve.disk_reserve import DiskSpace
 from cli.serve.doors.console_door import make_console_door
 from cli.serve.doors.doors import Doors
 from cli.serve.doors.listening import bind, bind_all, check_addresses, compute_asked
+from cli.serve.figures.server_facts import FactFinder
 from cli.serve.figures.snapshot import take_snapshot
 from cli.serve.http import HttpServer
 from cli.serve.http_protocol import HttpSettings
@@ -37,6 +38,7 @@ from cli.serve.metrics.measuring import Measuring, make_lag_refresh
 from cli.serve.planes.data_plane import DataPlane, Served
 from cli.serve.planes.local_data_plane import LocalDataPlane
 from cli.serve.process_failure import end_process
+from cli.serve.store_opening import open_server_store
 from cli.settings import Address, Resolved
 from cli.settings.settings_objects import compute_settings_object
 from cli.settings.tables.upstream_table import BOOTSTRAP
@@ -56,8 +58,7 @@ from model.ids import LogPartition
 from muster.assignors.registry import Assignors
 from security.quotas.client_quotas import ClientQuotas
 from security.quotas.settings import QuotaSettings
-from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
-from storage.rocks.rocks_opening import open_store
+from storage.log_store import FormatTooNew, LogStore, StoreError
 from storage.rocks.rocks_store import RocksLogStore
 from storage.transfer.backup import remove_snapshot
 from wording.topics import TopicSpec
@@ -125,7 +126,7 @@ class Service:
         self.folder.prepare()
         self._disk_space = await asyncio.to_thread(self._prepare_disk)
         await self._plane.open(open_files)
-        self._store = self._open_store()
+        self._store = open_server_store(self._resolved, self.folder.store)
         if self._audit_log is not None:
             self._audit_log.start()
         self.folder.remove_endpoints()
@@ -232,23 +233,6 @@ class Service:
             raise CommandError(f"{self.folder.reserve} cannot be used: {error}") from error
         return space
 
-    def _open_store(self) -> LogStore:
-        partitions = self._resolved.integer("offsets.topic.num.partitions")
-        try:
-            store = open_store(self.folder.store, partitions=partitions)
-        except (StoreLocked, FormatTooNew) as error:
-            raise CommandError(str(error), ExitCode.PRECONDITION) from error
-        except StoreError as error:
-            raise CommandError(str(error)) from error
-        if store.partitions != partitions:
-            log.warning(
-                "setting_ignored",
-                setting="offsets.topic.num.partitions",
-                value=partitions,
-                cause=f"the data folder was created with {store.partitions}, which cannot change",
-            )
-        return store
-
     async def _listen(self, runtime: Runtime, served: Served) -> None:
         authorizer = self._plane.authorizer
         self._kafka = KafkaServer(
@@ -294,6 +278,7 @@ class Service:
                 self._grpc.local_calls,
                 authorizer,
                 runtime.cluster_id,
+                self._make_fact_finder(runtime).find,
             ),
         )
         await self._doors.start(lambda: runtime.fake_salt_secret)
@@ -366,6 +351,21 @@ class Service:
     def is_ready(self) -> bool:
         """Whether the server serves commands and is not stopping."""
         return not self._is_draining and self._runtime is not None and self._runtime.ready()
+
+    def _make_fact_finder(self, runtime: Runtime) -> FactFinder:
+        assert self._kafka is not None
+        assert self._grpc is not None
+        return FactFinder(
+            self._resolved,
+            self.folder,
+            runtime,
+            self._doors,
+            kafka=self._kafka,
+            grpc=self._grpc,
+            audit=self._audit_log,
+            times={"loop": self._lag.histogram, "collections": self._garbage.pauses},
+            addresses=self.addresses,
+        )
 
     def _make_measuring(self, runtime: Runtime, served: Served) -> Measuring:
         assert self._store is not None

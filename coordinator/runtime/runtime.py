@@ -202,6 +202,11 @@ class Runtime:
     def ready(self) -> bool:
         return self._serving.is_ready
 
+    @property
+    def partitions_loading(self) -> Collection[LogPartition]:
+        """The log partitions whose groups are not loaded yet."""
+        return self._serving.loading.left
+
     def is_serving(self) -> bool:
         return self._serving.is_started and not self._serving.is_stopping
 

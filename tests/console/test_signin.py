@@ -157,7 +157,6 @@ async def test_signing_out_ends_the_session(guarded: Guarded) -> None:
     assert (await guarded.other.get("/groups")).status_code == 303
 
 
-@pytest.mark.skip
 async def test_without_the_right_a_page_says_so_in_a_line(guarded: Guarded) -> None:
     await guarded.sign_in()
     guarded.rights.is_denied = lambda asked: True

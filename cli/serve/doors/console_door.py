@@ -19,6 +19,7 @@ from cli.settings.listeners.listener_rules import is_loopback
 from cli.settings.listeners.listener_tls import compute_tls_settings
 from cli.settings.tables.console_table import ENABLE, HOSTS, SESSION_IDLE, SESSION_MAX, STREAMS
 from cli.version import compute_versions
+from console.facts import FindFacts
 from coordinator.runtime.audit import Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.service.calls.local_calls import LocalCalls
@@ -61,6 +62,7 @@ def make_console_door(
     calls: LocalCalls,
     authorizer: Authorizer,
     cluster_id: str,
+    find_facts: FindFacts,
 ) -> ConsoleDoor | None:
     """The console that the settings ask for; ``None`` for none."""
     if not resolved.values[ENABLE]:
@@ -84,6 +86,7 @@ def make_console_door(
                 Browsers(server_id, is_secure=endpoint.protocol.uses_tls),
                 _make_doorkeeper(resolved, doors, audit),
                 Viewers(calls, are_equal=isinstance(authorizer, AllowAll)),
+                find_facts,
                 compute_versions(),
                 _find_names(resolved, endpoint.host),
                 EventStreams(resolved.integer(STREAMS)),

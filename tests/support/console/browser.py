@@ -14,6 +14,7 @@ from typing import Self
 import httpx
 
 from console.app import make_app
+from console.facts import ServerFacts
 from console.listing.viewers import Viewers
 from console.rendering import Renderer
 from console.signin.browsers import Browsers
@@ -47,12 +48,19 @@ def make_sessions(clock: Clock) -> Sessions:
     )
 
 
+FACTS = ServerFacts("cluster<b>", 7, 4_711, 1_000, True)
+
+
+async def find_facts() -> ServerFacts:
+    return FACTS
+
+
 def make_site(calls: LocalCalls, doorkeeper: Doorkeeper | None = None) -> Site:
     """The console of a server of tests, where by default everybody is anonymous."""
     keeper = doorkeeper or Doorkeeper(make_sessions(Clock()))
-    return Site(
-        calls, Renderer(), Browsers("test", is_secure=False), keeper, Viewers(calls), VERSIONS
-    )
+    browsers = Browsers("test", is_secure=False)
+    viewers = Viewers(calls)
+    return Site(calls, Renderer(), browsers, keeper, viewers, find_facts, VERSIONS)
 
 
 class Browser:
