@@ -55,6 +55,11 @@ class DescribedMember:
     member_type: int = 1
     waits: tuple[DescribedWait, ...] = ()
 
+    def compute_weight(self) -> int:
+        """How much it takes to show it, as so many members with one topic."""
+        topics = len(self.assignment) + len(self.target_assignment) + len(self.pending_revocation)
+        return 1 + (topics + len(self.waits)) // 4 + len(self.subscribed_topic_names) // 32
+
 
 @value
 class DescribedConsumerGroup:
@@ -108,6 +113,10 @@ class DescribedClassicMember:
     client_host: str
     metadata: bytes
     assignment: bytes
+
+    def compute_weight(self) -> int:
+        """How much it takes to show it, as so many members with one topic."""
+        return 1 + (len(self.metadata) + len(self.assignment)) // 256
 
 
 @value

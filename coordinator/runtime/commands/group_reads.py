@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.groups.group_description import (
@@ -167,15 +166,15 @@ def _describe_consumer_groups(
     for group_id in group_ids:
         group, rest = begin_description(shard_of(group_id), group_id, times_of(group_id))
         members: list[DescribedMember] = []
-        while taken := list(islice(rest, left)):
-            members += taken
-            left -= len(taken)
-            if left == 0:
+        for member in rest:
+            members.append(member)
+            left -= member.compute_weight()
+            if left <= 0:
                 left = SLICE
                 yield
         groups.append(replace(group, members=tuple(members)))
         left -= 1
-        if left == 0:
+        if left <= 0:
             left = SLICE
             yield
     return ConsumerGroupDescribeResponse(tuple(groups))

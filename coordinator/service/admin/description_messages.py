@@ -86,7 +86,8 @@ def encode_consumer_group(group: DescribedConsumerGroup) -> Steps[admin_pb2.Grou
         frozen_by="" if group.freeze is None else group.freeze.principal,
     )
     members = sorted(group.members, key=lambda member: member.member_id)
-    yield from make_rows(encoded.members.extend, encode_member, members)
+    weigh = DescribedMember.compute_weight
+    yield from make_rows(encoded.members.extend, encode_member, members, weigh)
     return encoded
 
 
@@ -105,7 +106,8 @@ def encode_classic_group(group: DescribedClassicGroup, image: TopicImage) -> Ste
         return encode_classic_member(member, is_consumer, image)
 
     members = sorted(group.members, key=lambda member: member.member_id)
-    yield from make_rows(encoded.members.extend, encode, members)
+    weigh = DescribedClassicMember.compute_weight
+    yield from make_rows(encoded.members.extend, encode, members, weigh)
     return encoded
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from coordinator.runtime.api import Coordinator
+from coordinator.runtime.loop.slices import Steps
 from coordinator.service.admin import description_messages
 from coordinator.service.watch.watched_group import DescribedGroup
-from coordinator.service.wire.answer_slices import run_steps
+from coordinator.service.wire.answer_slices import SLICE, run_steps
 from model.caller import Caller
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups
 from model.errors import DescriptionFailed, ErrorCode, GroupError
@@ -46,7 +47,7 @@ async def _encode_consumer_group(response: Response | GroupError) -> DescribedGr
     (group,) = response.groups
     if group.error is ErrorCode.NONE:
         encoded = await run_steps(description_messages.encode_consumer_group(group))
-        return DescribedGroup(encoded, _find_topics(group))
+        return DescribedGroup(encoded, await run_steps(_find_topics(group)))
     if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
         return None
     raise DescriptionFailed(group.error_message or "", group.error)
@@ -61,7 +62,7 @@ async def _encode_classic_group(
     if classic.error is ErrorCode.NONE and classic.state != "Dead":
         steps = description_messages.encode_classic_group(classic, coordinator.image)
         group = await run_steps(steps)
-        return DescribedGroup(group, _find_topics_of_members(group))
+        return DescribedGroup(group, await run_steps(_find_topics_of_members(group)))
     assert isinstance(consumer, ConsumerGroupDescribeResponse)
     (failed,) = consumer.groups
     message = failed.error_message or ""
@@ -70,21 +71,31 @@ async def _encode_classic_group(
     raise DescriptionFailed(message, failed.error)
 
 
-def _find_topics_of_members(group: admin_pb2.Group) -> frozenset[TopicName]:
+def _find_topics_of_members(group: admin_pb2.Group) -> Steps[frozenset[TopicName]]:
     """The topics of a classic group: its embedded protocol is decoded to names."""
-    names = {name for member in group.members for name in member.subscribed_topic_names}
-    names.update(given.topic_name for member in group.members for given in member.assignment)
+    names: set[str] = set()
+    left = SLICE
+    for member in group.members:
+        names.update(member.subscribed_topic_names)
+        names.update(given.topic_name for given in member.assignment)
+        left -= 1 + (len(member.subscribed_topic_names) + len(member.assignment)) // 4
+        if left <= 0:
+            left = SLICE
+            yield
     return frozenset(map(TopicName, names))
 
 
-def _find_topics(group: DescribedConsumerGroup) -> frozenset[TopicName]:
-    names = {
-        topic.topic_name
-        for member in group.members
-        for topics in (member.assignment, member.pending_revocation, member.target_assignment)
-        for topic in topics
-    }
-    names.update(name for member in group.members for name in member.subscribed_topic_names)
+def _find_topics(group: DescribedConsumerGroup) -> Steps[frozenset[TopicName]]:
+    names: set[TopicName] = set()
+    left = SLICE
+    for member in group.members:
+        names.update(member.subscribed_topic_names)
+        for topics in (member.assignment, member.pending_revocation, member.target_assignment):
+            names.update(topic.topic_name for topic in topics)
+        left -= member.compute_weight()
+        if left <= 0:
+            left = SLICE
+            yield
     # A deleted topic may have no name.
     names.discard(TopicName(""))
     return frozenset(names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import TypeVar
 
 from coordinator.runtime.loop.slices import Steps
@@ -29,11 +28,23 @@ async def run_steps(steps: Steps[T]) -> T:
 
 
 def make_rows(
-    add: Callable[[list[T]], object], make: Callable[[S], T], rows: Iterable[S]
+    add: Callable[[list[T]], object],
+    make: Callable[[S], T],
+    rows: Iterable[S],
+    weigh: Callable[[S], int] | None = None,
 ) -> Steps[None]:
-    """Apply ``make`` to the rows and pass the results to ``add``, one slice at a time."""
-    left = iter(rows)
-    while taken := list(islice(left, SLICE)):
-        add([make(row) for row in taken])
-        if len(taken) == SLICE:
+    """Apply ``make`` to the rows and pass the results to ``add``, one slice at a time.
+
+    ``weigh`` says for how many rows one counts; without it, for one.
+    """
+    taken: list[T] = []
+    left = SLICE
+    for row in rows:
+        taken.append(make(row))
+        left -= 1 if weigh is None else weigh(row)
+        if left <= 0:
+            add(taken)
+            taken, left = [], SLICE
             yield
+    if taken:
+        add(taken)

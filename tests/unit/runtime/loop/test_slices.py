@@ -322,6 +322,15 @@ def test_a_large_group_is_described_in_slices_and_others_are_served_between(
     assert names == [f"m{number:02d}" for number in range(5 * SLICE)]
 
 
+def test_a_member_with_very_many_topics_is_described_in_turns_of_its_own(
+    server: VirtualServer,
+) -> None:
+    for number in range(4):
+        server.join(GROUP, f"m{number}", [f"t{topic}" for topic in range(32 * SLICE)])
+    described = server.submit(ConsumerGroupDescribe(CALLER, (GroupId(GROUP),)))
+    assert count_turns(server, described) >= 4
+
+
 def test_a_description_shows_the_group_as_it_was_at_one_time(
     server: VirtualServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,12 +13,15 @@ from coordinator.service.admin.description_messages import (
     encode_classic_group,
     encode_consumer_group,
 )
+from coordinator.service.admin.group_descriptions import describe_group
 from coordinator.service.wire import answer_slices
 from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.encode import encode_fetched
+from model.caller import INTERNAL
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId, TopicName
 from model.responses.groups import (
+    ConsumerGroupDescribeResponse,
     DescribedClassicGroup,
     DescribedClassicMember,
     DescribedConsumerGroup,
@@ -29,10 +32,11 @@ from model.topics import TopicImage
 
 ROWS = 40
 SLICE = 4
+TOPICS = 20_000
 
 
-def consumer_group() -> Steps[Any]:
-    members = tuple(
+def make_members(topics: int) -> tuple[DescribedMember, ...]:
+    return tuple(
         DescribedMember(
             member_id=MemberId(f"m{number:02d}"),
             instance_id=None,
@@ -40,7 +44,7 @@ def consumer_group() -> Steps[Any]:
             member_epoch=number,
             client_id="c",
             client_host="/h",
-            subscribed_topic_names=(TopicName("t"),),
+            subscribed_topic_names=tuple(TopicName(f"t{topic}") for topic in range(topics)),
             subscribed_topic_regex=None,
             assignment=(),
             pending_revocation=(),
@@ -50,8 +54,15 @@ def consumer_group() -> Steps[Any]:
         )
         for number in reversed(range(ROWS))
     )
-    group = DescribedConsumerGroup(GroupId("g"), ErrorCode.NONE, None, "Stable", members=members)
-    return encode_consumer_group(group)
+
+
+def make_group(topics: int) -> DescribedConsumerGroup:
+    members = make_members(topics)
+    return DescribedConsumerGroup(GroupId("g"), ErrorCode.NONE, None, "Stable", members=members)
+
+
+def consumer_group() -> Steps[Any]:
+    return encode_consumer_group(make_group(1))
 
 
 def classic_group() -> Steps[Any]:
@@ -81,6 +92,27 @@ async def test_many_rows_are_encoded_in_slices(
     encoded = await run_steps(encode())
     assert encoded == at_once
     assert len(getattr(encoded, "members", ()) or encoded.partitions) == ROWS
+
+
+async def test_a_member_with_very_many_topics_takes_turns_of_its_own() -> None:
+    group = make_group(TOPICS)
+    turns = 0
+
+    class Answers:
+        async def call(self, command: object) -> ConsumerGroupDescribeResponse:
+            return ConsumerGroupDescribeResponse((group,))
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    found = await describe_group(Answers(), INTERNAL, GroupId("g"))  # type: ignore[arg-type]
+    counting.cancel()
+    assert len(found.topics) == TOPICS
+    assert turns >= 2 * ROWS, "to encode the members, and to find their topics"
 
 
 async def test_others_go_on_between_two_slices() -> None:
