@@ -24,6 +24,7 @@ from coordinator.core.state.outcome import (
 )
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.clock import SteadyClock
+from coordinator.runtime.ledger.begin_times import BeginTimes
 from coordinator.runtime.ledger.generation_moves import compute_generation_moves
 from coordinator.runtime.ledger.going_on import GoingOn, find_client_id
 from coordinator.runtime.ledger.silence import GONE, compute_silence_ms
@@ -35,6 +36,8 @@ from model.rebalances import HeldUp, HeldUpBy, Rebalance
 from storage.causes_codec import encode_causes_key, encode_rebalance
 from storage.log_store import Change
 
+_FIRST_EPOCH: Final = 1
+"""A group is made with this epoch; its first members give it the next one."""
 _OF_MEMBERS: Final = (ConsumerGroupHeartbeat, ReconcileMember)
 
 
@@ -58,6 +61,7 @@ class RebalanceLedger:
         self._unwritten: dict[bytes, bytes] = {}
         self._silence_ms: int | None = None
         self._classic: ClassicGroup | None = None
+        self._begin_times = BeginTimes()
 
     # ------------------------------------------------------------------ what outcomes tell
 
@@ -97,9 +101,12 @@ class RebalanceLedger:
             if self._silence_ms is not None:
                 cause = replace(cause, heartbeat_age_ms=self._silence_ms)
             now = self._clock.now()
-            going = GoingOn(cause, now.monotonic_ms, now.wall_ms)
             group = self._shard_of(group_id).consumer_groups.get(group_id)
-            going.epoch_before = 0 if group is None else max(group.group_epoch - 1, 0)
+            epoch_before = 0 if group is None else max(group.group_epoch - 1, 0)
+            is_first = epoch_before <= _FIRST_EPOCH
+            began_ms = self._begin_times.compute(group_id, now.wall_ms, is_first=is_first)
+            going = GoingOn(cause, now.monotonic_ms, began_ms)
+            going.epoch_before = epoch_before
             if known is not None:
                 going.go_on_from(known, group)
             self.going_on[group_id] = known = going
@@ -115,7 +122,9 @@ class RebalanceLedger:
             self._stats.classic_rebalance_causes[effect.cause.kind.value] += 1
             cause = replace(effect.cause, heartbeat_age_ms=self._silence_ms)
             now = self._clock.now()
-            going = GoingOn(cause, now.monotonic_ms, now.wall_ms, is_classic=True, causes=1)
+            is_first = effect.generation == 0
+            began_ms = self._begin_times.compute(effect.group_id, now.wall_ms, is_first=is_first)
+            going = GoingOn(cause, now.monotonic_ms, began_ms, is_classic=True, causes=1)
             going.generation = effect.generation
             going.assigned = self._classic
             if known is not None:

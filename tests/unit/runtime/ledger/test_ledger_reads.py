@@ -7,7 +7,9 @@ import pytest
 from coordinator.runtime.ledger import ledger_reads
 from coordinator.runtime.ledger.going_on import GoingOn
 from model.causes import Cause, CauseKind
+from model.commands.consumer import LeaveGroup, LeavingMember
 from model.commands.explain import ExplainRebalances
+from model.commands.groups import DeleteGroup
 from model.errors import GroupIdNotFound
 from model.ids import GroupId, MemberId
 from model.rebalances import EndedRebalance, Ending, HeldUpBy, UnreadableRebalance
@@ -157,3 +159,36 @@ def test_members_that_are_gone_are_forgotten_however_many_come_and_go(
     before.asked = dict.fromkeys(map(MemberId, ("a", "e1", "e2", "e3", "e4")), 0)
     after.go_on_from(before, server.group("g"))
     assert list(after.asked) == ["a"]
+
+
+def test_groups_of_one_id_follow_each_other_while_the_clock_stands_still() -> None:
+    server = VirtualServer({"foo": 4})
+    for member in "abc":
+        server.join("g", member, ["foo"])
+        server.settle()
+        server.leave("g", member)
+        server.settle()
+        server.ask(DeleteGroup(CALLER, G))
+    found = [
+        each.rebalance for each in explain(server).rebalances if isinstance(each, EndedRebalance)
+    ]
+    joined = [each for each in found if each.cause.kind is CauseKind.MEMBER_JOINED]
+    assert [each.cause.member_id for each in joined] == ["c", "b", "a"]
+    assert [(each.epoch_before, each.epoch) for each in joined] == [(1, 2)] * 3
+    began = [each.at_ms for each in found]
+    assert began == sorted(began, reverse=True)
+    assert began[0] - began[-1] <= 2
+
+
+def test_a_classic_group_that_is_made_again_at_once() -> None:
+    server = make_server()
+    for member in "ab":
+        join(server, member)
+        sync(server, 1, member)
+        server.ask(LeaveGroup(CALLER, G, (LeavingMember(MemberId(member)),)))
+        server.ask(DeleteGroup(CALLER, G))
+    found = [
+        each.rebalance for each in explain(server).rebalances if isinstance(each, EndedRebalance)
+    ]
+    joined = [each for each in found if each.cause.kind is CauseKind.MEMBER_JOINED]
+    assert [each.cause.member_id for each in joined] == ["b", "a"]

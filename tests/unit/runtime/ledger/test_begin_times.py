@@ -1,0 +1,30 @@
+"""Times of entries: in the order of a group's epochs, however slow the clock is."""
+
+from __future__ import annotations
+
+from coordinator.runtime.ledger.begin_times import BeginTimes
+from model.ids import GroupId
+
+G, H = GroupId("g"), GroupId("h")
+
+
+def test_a_group_that_is_made_again_is_later() -> None:
+    times = BeginTimes()
+    assert times.compute(G, 5, is_first=True) == 5
+    assert times.compute(G, 5, is_first=False) == 5
+    assert times.compute(H, 5, is_first=True) == 5
+    assert times.compute(G, 5, is_first=True) == 6
+    assert times.compute(G, 5, is_first=False) == 6
+    # The clock is where the last one was put; then it is beyond.
+    assert times.compute(G, 6, is_first=True) == 7
+    assert times.compute(G, 6, is_first=False) == 7
+    assert times.compute(G, 9, is_first=True) == 9
+
+
+def test_only_those_of_now_are_kept() -> None:
+    times = BeginTimes()
+    for number in range(100):
+        times.compute(GroupId(f"g{number}"), 5, is_first=True)
+    assert len(times._latest) == 100
+    times.compute(G, 6, is_first=True)
+    assert set(times._latest) == {G}
