@@ -82,8 +82,12 @@ class Tab:
 
     def open(self, page: Path) -> None:
         """Loads a file, to its end."""
+        self.go(page.absolute().as_uri())
+
+    def go(self, url: str) -> None:
+        """Loads a page, to its end."""
         self._events.clear()
-        self.ask("Page.navigate", url=page.absolute().as_uri())
+        self.ask("Page.navigate", url=url)
         deadline = time.monotonic() + _DEADLINE_S
         while not any(event["method"] == "Page.loadEventFired" for event in self._events):
             self._receive(deadline)
@@ -93,6 +97,19 @@ class Tab:
         found = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
+
+    def wait_for(self, expression: str, within_s: float = 30.0) -> Any:
+        """The value of an expression once it is true."""
+        deadline = time.monotonic() + within_s
+        while not (value := self.evaluate(expression)):
+            assert time.monotonic() < deadline, f"{expression} is {value!r}; {self.errors}"
+            time.sleep(0.05)
+        return value
+
+    def press(self, key: str) -> None:
+        """Press a key that is a character."""
+        self.ask("Input.dispatchKeyEvent", type="keyDown", text=key, key=key)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def show(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """How large the window is, and which colours its user likes."""

@@ -145,7 +145,8 @@ async def test_each_change_is_shown_as_its_description_says(golden: Path) -> Non
             rows = re.findall(r'class="id">([^<]*)</th>', page)
             assert rows == [member.member_id for member in past.group.members]
             for member in past.group.members:
-                assert f"{member.client_host} {member.member_epoch} " in text
+                rack = f" rack {member.rack_id}" if member.rack_id else ""
+                assert f"{member.client_host}{rack} {member.member_epoch} " in text
             assert f"muster group describe {GROUP} --as-of offset:{offset}" in text
             assert find_link(page, "previous") == links[number]
             assert find_link(page, "next") == links[number + 2]
@@ -175,3 +176,21 @@ async def test_lanes_of_both_protocols_have_owners_gaps_and_what_is_withheld(gol
         assert '<g class="withheld">' not in classic
         recent = read_text((await browser.get(f"/groups/{GROUP}/lanes")).text)
         assert "No partition had an owner" in recent
+
+
+async def test_a_classic_group_and_one_of_offsets_alone_are_shown(golden: Path) -> None:
+    async with running_past_server(golden) as server, Browser(make_site(server.calls)) as browser:
+        moments = (await browser.get(f"/groups/{CLASSIC_GROUP}/moments")).json()
+        offset = moments[0][0]
+        answer = await browser.get(f"/groups/{CLASSIC_GROUP}?at=offset:{offset}")
+        past = await server.describe(CLASSIC_GROUP, types_pb2.AsOf(offset=offset))
+        assert past is not None
+        text = read_text(answer.text)
+        assert f"Generation {past.group.group_epoch} Protocol range" in text
+        assert past.group.members[0].member_id in text
+        assert "Target epoch" not in text
+        simple = read_text((await browser.get("/groups/o18-offsets.simple")).text)
+        assert "Empty" in simple
+        assert "nobody" in simple
+        lanes = await browser.get("/groups/o18-offsets.simple/lanes")
+        assert lanes.status_code in (200, 404)

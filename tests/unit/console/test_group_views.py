@@ -255,3 +255,14 @@ def test_a_member_that_is_as_before_is_not_looked_at_again() -> None:
 )
 def test_an_id_in_a_command_is_one_word_and_no_escape(text: str, word: str) -> None:
     assert quote(text) == word
+
+
+def test_a_page_has_at_most_a_thousand_members_and_says_of_how_many() -> None:
+    members = [admin_pb2.GroupMember(member_id=f"m-{number:04}") for number in range(1_500)]
+    group = make_group(members=members)
+    for page, first, count in ((1, "m-0000", 1_000), (2, "m-1000", 500), (3, "", 0)):
+        steps = RowMaker().make(Answers(group, {}, (), NOW_MS, page))
+        sections = dict(run_at_once(steps))
+        keys = [key for key, _ in sections["members"]]
+        assert (len(keys), keys[0] if keys else "") == (count, first)
+        assert sections["counts"] == [("counts", (1_500, 0, page))]
