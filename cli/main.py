@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Final
@@ -20,6 +21,7 @@ from cli.options import SETTINGS_CONTEXT, OutputOption
 from cli.output import Format, print_listing, print_note
 
 COMMANDS: Final = {
+    "completion": ("cli.completion.completion_command", "completion"),
     "demo": ("cli.demo.demo_command", "demo"),
     "load": ("cli.load.load_command", "load"),
     "whatif": ("cli.admin.whatif.whatif_command", "whatif"),
@@ -60,6 +62,8 @@ def make_app(only: str | None = None) -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
+        # `muster completion` prints the scripts; typer's own option writes into files of the user.
+        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     # With a callback a command that is alone keeps its name.
@@ -80,12 +84,12 @@ def _do_nothing() -> None:
 
 
 def _add_own_commands(made: typer.Typer) -> None:
+    from cli.completion.settings_command import SettingsCommand
     from cli.doctor.doctor_command import DOCTOR_EPILOG, doctor, ready
     from cli.serve.serve_command import SERVE_EPILOG, serve
 
-    made.command(context_settings=SETTINGS_CONTEXT, epilog=SERVE_EPILOG)(serve)
-    made.command(context_settings=SETTINGS_CONTEXT, epilog=DOCTOR_EPILOG)(doctor)
-    made.command(context_settings=SETTINGS_CONTEXT)(ready)
+    for command, epilog in ((serve, SERVE_EPILOG), (doctor, DOCTOR_EPILOG), (ready, None)):
+        made.command(cls=SettingsCommand, context_settings=SETTINGS_CONTEXT, epilog=epilog)(command)
     made.command()(version)
 
 
@@ -96,11 +100,28 @@ def __getattr__(name: str) -> typer.Typer:
     return make_app()
 
 
+def _find_completed(environment: Mapping[str, str]) -> str | None:
+    """The command whose words a shell has completed; ``None`` for the command itself, and else."""
+    if "_MUSTER_COMPLETE" not in environment:
+        return None
+    from cli.completion.completion_command import register
+
+    register()
+    text = environment.get("_TYPER_COMPLETE_ARGS", environment.get("COMP_WORDS", ""))
+    match text.split():
+        case [_, first, _, *_]:
+            return first
+        case [_, first] if text.endswith(" "):
+            return first
+        case _:
+            return None
+
+
 def main() -> None:
     """Run a command and exit with a code of `cli.errors.ExitCode`."""
     # gRPC's core prints a line for each handshake that fails, whoever sends them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    first = sys.argv[1] if len(sys.argv) > 1 else None
+    first = sys.argv[1] if len(sys.argv) > 1 else _find_completed(os.environ)
     try:
         make_app(first if first in {**COMMANDS, **GROUPS} else None)()
     except CommandError as error:

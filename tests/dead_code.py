@@ -25,6 +25,7 @@ COMMANDS: Final = ("@*.command*", "@*.callback*")
 CALLED_BY_OTHERS: Final = {
     "__dir__": "Python",
     "__getattr__": "Python",
+    "completion": "cli.main",
     "demo": "cli.main",
     "whatif": "cli.main",
     "eof_received": "asyncio",

@@ -73,6 +73,8 @@ GROUPS = (
             "test_distributions.py",
             "test_readme.py",
             "test_migration_guide.py",
+            "test_operations.py",
+            "packaging/",
             "pipeline/test_progress_query.py",
         ),
         "loadfile",

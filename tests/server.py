@@ -134,7 +134,7 @@ class MusterServer:
             for name in LISTENERS
             if not any(argument.startswith(GIVEN[name]) for argument in self.arguments)
         ]
-        command = [sys.executable, "-m", self.module, "serve", f"--data-dir={self.data_dir}"]
+        command = self.compute_command()
         if self.file_limit is not None:
             command = ["sh", "-c", f'ulimit -n {self.file_limit}; exec "$@"', "sh", *command]
         with self.log.open("ab") as log:
@@ -146,6 +146,10 @@ class MusterServer:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+
+    def compute_command(self) -> list[str]:
+        """What is run, but for where it listens and its arguments."""
+        return [sys.executable, "-m", self.module, "serve", f"--data-dir={self.data_dir}"]
 
     def _compute_address(self, name: str) -> str:
         return self.endpoints.get(name, "127.0.0.1:0")

@@ -10,6 +10,7 @@ import typer
 
 from cli.admin.topic_racks import parse_racks, read_racks_file, render_racks
 from cli.asking import ask, raise_failures
+from cli.completion.names import complete_topics
 from cli.errors import CommandError, ExitCode
 from cli.messages import render_topic_id
 from cli.options import (
@@ -40,7 +41,10 @@ TopicsArgument = Annotated[
 PatternArgument = Annotated[
     str, typer.Argument(metavar="REGEX", help="A regular expression in RE2's syntax.")
 ]
-NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of topics.")]
+NamesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="Names of topics.", autocompletion=complete_topics),
+]
 
 
 @app.command("list")
@@ -132,7 +136,10 @@ def grow(
 @app.command()
 def racks(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a topic.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="The name of a topic.", autocompletion=complete_topics),
+    ],
     given: Annotated[
         list[str] | None,
         typer.Argument(

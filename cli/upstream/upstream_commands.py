@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from cli.asking import ask, raise_failures
+from cli.completion.names import complete_groups
 from cli.errors import CommandError, ExitCode
 from cli.options import (
     DEFAULT_SERVER,
@@ -37,7 +38,8 @@ MOVE_TIMEOUT = "10m"
 PLACES = ("upstream", "taking", "muster", "returning")
 
 GroupsArgument: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="GROUP...", help="Ids of the groups.")
+    list[str] | None,
+    typer.Argument(metavar="GROUP...", help="Ids of the groups.", autocompletion=complete_groups),
 ]
 
 

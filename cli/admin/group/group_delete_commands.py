@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.asking import ask, raise_failures
+from cli.completion.names import complete_groups
 from cli.errors import CommandError, ExitCode, usage_errors
 from cli.options import (
     DEFAULT_SERVER,
@@ -30,7 +31,12 @@ Partitions = dict[str, list[int]]
 
 
 def delete(
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Ids of the groups.")],
+    groups: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="GROUP...", help="Ids of the groups.", autocompletion=complete_groups
+        ),
+    ],
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,

@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from cli.completion.names import complete_groups
+
 
 class Order(StrEnum):
     """Orders of groups; among equals by id."""
@@ -71,7 +73,8 @@ PageTokenOption: TypeAlias = Annotated[
     ),
 ]
 GroupsArgument: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="GROUP", help="Ids of the groups.")
+    list[str] | None,
+    typer.Argument(metavar="GROUP", help="Ids of the groups.", autocompletion=complete_groups),
 ]
 AllOption: TypeAlias = Annotated[bool, typer.Option("--all", help="All groups.")]
 MembersOption: TypeAlias = Annotated[

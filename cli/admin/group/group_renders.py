@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from cli.completion.names import complete_groups
 from cli.output import Listing
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2, group_pb2
 
-GroupArgument: TypeAlias = Annotated[str, typer.Argument(help="Id of the group.")]
+GroupArgument: TypeAlias = Annotated[
+    str, typer.Argument(help="Id of the group.", autocompletion=complete_groups)
+]
 
 
 def add_position(

@@ -7,7 +7,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-GroupArgument: TypeAlias = Annotated[str, typer.Argument(help="Id of the group.")]
+from cli.completion.names import complete_groups
+
+GroupArgument: TypeAlias = Annotated[
+    str, typer.Argument(help="Id of the group.", autocompletion=complete_groups)
+]
 ClampOption: TypeAlias = Annotated[
     bool,
     typer.Option("--clamp", help="Take the nearest position in place of one outside of the log."),
