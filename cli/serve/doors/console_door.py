@@ -114,13 +114,13 @@ def _make_doorkeeper(resolved: Resolved, doors: Doors, audit: Audit) -> Doorkeep
         credentials = Credentials(grpc.authenticate, takes_passwords, grpc.takes_tokens)
     by_certificate = None
     if doors.http_tls is not None:
-        finds = _make_finder(doors.http_tls)
+        finds = make_certificate_finder(doors.http_tls)
         by_certificate = CertificateAuthentication(finds, audit).authenticate
     needs_certificate = grpc.tls is not None and grpc.tls.requires_client
     return Doorkeeper(sessions, credentials, by_certificate, needs_certificate)
 
 
-def _make_finder(contexts: TlsContexts) -> Callable[[bytes], Identity]:
+def make_certificate_finder(contexts: TlsContexts) -> Callable[[bytes], Identity]:
     """Who a certificate in PEM is about, by the rules of the HTTP listener."""
 
     def find(certificate: bytes) -> Identity:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import unescape
 from html.parser import HTMLParser
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -66,8 +66,17 @@ def make_site(calls: LocalCalls, doorkeeper: Doorkeeper | None = None) -> Site:
 class Browser:
     """Keeps cookies, sends forms with what their page had for them, follows no redirection."""
 
-    def __init__(self, site: Site, *, peer: str = "127.0.0.1") -> None:
-        transport = httpx.ASGITransport(make_app(site), client=(peer, 50_000))
+    def __init__(
+        self, site: Site, *, peer: str = "127.0.0.1", certificate: str | None = None
+    ) -> None:
+        """``certificate`` is what the handshake has shown."""
+        app = make_app(site)
+
+        async def serve(scope: Any, receive: Any, send: Any) -> None:
+            tls = {} if certificate is None else {"client_cert_chain": [certificate]}
+            await app({**scope, "extensions": {"tls": tls}}, receive, send)
+
+        transport = httpx.ASGITransport(serve, client=(peer, 50_000))
         self.client = httpx.AsyncClient(transport=transport, base_url=ORIGIN)
 
     async def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:

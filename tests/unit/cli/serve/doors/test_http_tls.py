@@ -7,9 +7,13 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp
 
+from cli.serve.doors.console_door import make_certificate_finder
 from cli.serve.http import HttpServer
 from cli.serve.http_protocol import HttpSettings
 from security.tls.server_contexts import TlsContexts, load_tls
@@ -30,8 +34,10 @@ def load(authority: Authority, *, requires_client: bool = False) -> TlsContexts:
 
 
 @asynccontextmanager
-async def serving(tls: TlsContexts, settings: HttpSettings | None = None) -> AsyncIterator[int]:
-    server = HttpServer(lambda: True, make_metrics, {}, settings, tls)
+async def serving(
+    tls: TlsContexts, settings: HttpSettings | None = None, console: ASGIApp | None = None
+) -> AsyncIterator[int]:
+    server = HttpServer(lambda: True, make_metrics, {}, settings, tls, console)
     port = await server.start("127.0.0.1", 0)
     try:
         yield port
@@ -40,13 +46,15 @@ async def serving(tls: TlsContexts, settings: HttpSettings | None = None) -> Asy
             await server.stop()
 
 
-async def ask(port: int, authority: Authority, certificate: Path | None = None) -> bytes:
+async def ask(
+    port: int, authority: Authority, certificate: Path | None = None, request: bytes = _REQUEST
+) -> bytes:
     context = ssl.create_default_context(cafile=authority.file)
     if certificate is not None:
         context.load_cert_chain(certificate)
     async with asyncio.timeout(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-        writer.write(_REQUEST)
+        writer.write(request)
         try:
             return await reader.read()
         finally:
@@ -87,6 +95,22 @@ async def test_client_certificates_may_be_required(authority: Authority) -> None
     async with serving(load(authority, requires_client=True)) as port:
         assert b"ok" in await ask(port, authority, authority.issue("prometheus").both)
         assert not await ask_in_vain(port, authority)
+
+
+async def test_the_console_learns_who_the_client_s_certificate_is_about(
+    authority: Authority,
+) -> None:
+    contexts = load(authority, requires_client=True)
+    find = make_certificate_finder(contexts)
+
+    async def tell(scope: Any, receive: Any, send: Any) -> None:
+        (pem,) = scope["extensions"]["tls"]["client_cert_chain"]
+        await PlainTextResponse(find(pem.encode()).principal)(scope, receive, send)
+
+    async with serving(contexts, console=tell) as port:
+        certificate = authority.issue("alice").both
+        answer = await ask(port, authority, certificate, _REQUEST.replace(b"/livez", b"/groups"))
+        assert b"\r\n\r\nUser:CN=alice," in answer
 
 
 async def test_plain_bytes_end_the_connection(authority: Authority) -> None:
