@@ -10,12 +10,13 @@ MEMBERS ?= 60
 CLOSES ?= 200
 BUSY ?= 0
 STREAM_SECONDS ?= 300
+SHOTS ?= .cache/screenshots
 VENV := .venv
 STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
-	bench-upstream connect upstream upstream-sim migration latency attack fuzz takeover container jars docs python go clean
+	bench-upstream connect upstream upstream-sim migration latency attack fuzz takeover container jars docs screenshots python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -47,6 +48,7 @@ help:
 	@echo "make container   run the steps of packaging/Containerfile in a chroot, and the server as it would be"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
+	@echo "make screenshots   pictures of all pages of the console in SHOTS=$(SHOTS), and those of docs/"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
 	@echo "make clean   remove $(VENV) and .cache"
 
@@ -60,6 +62,9 @@ test: setup
 
 lint: setup
 	@$(VENV)/bin/python -m tests.run lint
+
+screenshots: setup
+	@$(VENV)/bin/python -m tests.console.screenshots $(SHOTS)
 
 stream: setup
 	@$(VENV)/bin/python -m tests.pipeline.live_stream --seconds $(STREAM_SECONDS)

@@ -62,7 +62,7 @@ async def show_log(visit: Visit) -> Response:
     older_url = ""
     if request is not None:
         answer = await _ask(visit, request)
-        view = compute_log_view(answer)
+        view = compute_log_view(answer, request.group_id)
         if answer.next_page_token:
             # Ages would be others by the next page.
             kept = {name: query.get(name, "") for name in FIELDS}

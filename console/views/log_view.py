@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from muster.v1 import record_pb2
 from wording.times import render_time
+
+TEXT_MAX: Final = 60
+_GROUP_FIELDS: Final = ("group", "groupId")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,17 @@ class LogView:
     rows: Sequence[RecordRow]
 
 
-def compute_log_view(answer: record_pb2.ListRecordsResponse) -> LogView:
-    """What is shown of an answer."""
+def compute_log_view(answer: record_pb2.ListRecordsResponse, group_id: str = "") -> LogView:
+    """What is shown of an answer; the group that was asked for is not said with each record."""
     return LogView(
         answer.log_partition,
         answer.end_offset,
         answer.reached_offset,
-        [_make_row(record) for record in answer.records],
+        [_make_row(record, group_id) for record in answer.records],
     )
 
 
-def _make_row(record: record_pb2.LogRecord) -> RecordRow:
+def _make_row(record: record_pb2.LogRecord, group_id: str) -> RecordRow:
     key, value = _decode(record.key_json), _decode(record.value_json)
     flags = [f"batch from {record.base_offset}"]
     if record.is_transactional:
@@ -57,7 +61,7 @@ def _make_row(record: record_pb2.LogRecord) -> RecordRow:
         record.offset,
         render_time(record.timestamp_ms),
         record.type,
-        _summarize(key, value, record),
+        _summarize(key, value, record, group_id),
         _render(key) or record.decode_error or "–",
         _render(value) or shown or "–",
         ", ".join(flags),
@@ -74,10 +78,14 @@ def _render(content: object) -> str:
     return "" if content is None else json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def _summarize(key: object, value: object, record: record_pb2.LogRecord) -> str:
+def _summarize(key: object, value: object, record: record_pb2.LogRecord, group_id: str) -> str:
     """What tells records of one type apart, in one line: the fields of the key, and the numbers
     and short texts of the value."""
-    parts = [f"{name} {content}" for name, content in _find_short(key)]
+    parts = [
+        f"{name} {content}"
+        for name, content in _find_short(key)
+        if not (name in _GROUP_FIELDS and content == group_id)
+    ]
     if not record.HasField("value") and not record.type.startswith("control:"):
         return ", ".join([*parts, "deleted"])
     parts += [f"{name} {content}" for name, content in _find_short(value)]
@@ -90,5 +98,8 @@ def _find_short(content: object) -> Sequence[tuple[str, object]]:
     return [
         (name, each)
         for name, each in content.items()
-        if isinstance(each, int | str) and len(str(each)) <= 60 and each not in ("", -1)
+        if isinstance(each, int | str)
+        and len(str(each)) <= TEXT_MAX
+        and each not in ("", -1)
+        and not name.endswith("Timestamp")
     ]

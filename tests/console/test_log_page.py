@@ -45,7 +45,7 @@ async def test_records_are_decoded_and_paged(browser: Browser) -> None:
 
 async def test_types_and_offsets_are_filters(browser: Browser) -> None:
     page = (await browser.get(f"/log?group={GROUP}&type=OFFSET_COMMIT")).text
-    types = set(re.findall(r'<td class="mono">(\w+)</td>', page))
+    types = set(re.findall(r'data-type="(\w+)"', page))
     assert types == {"OFFSET_COMMIT"}
     offsets = find_offsets(page)
     before = (await browser.get(f"/log?group={GROUP}&before={offsets[0]}")).text
