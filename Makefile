@@ -16,7 +16,7 @@ STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
-	bench-upstream connect upstream upstream-sim migration latency attack fuzz takeover container jars docs screenshots python go clean
+	bench-upstream connect tools upstream upstream-sim migration latency attack fuzz takeover container jars docs screenshots python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -28,6 +28,7 @@ help:
 	@echo "make differential   the same requests to Muster and to a Kafka, for MINUTES=$(MINUTES)"
 	@echo "make interop   every client, in both protocols, with every strategy and mechanism that it has"
 	@echo "make connect   two workers of Kafka Connect, one of which is killed"
+	@echo "make tools   what other tools show of Muster: KAFKA_EXPORTER=, KMINION=, KCL=, KAFKACTL= are programs"
 	@echo "make upstream   in front of Kafka 4.3, 3.9 and 2.8: groups of every client move while they work"
 	@echo "make upstream-sim   takeovers and releases in simulated worlds with faults, SEEDS=2000 of them"
 	@echo "make migration   MEMBERS=$(MEMBERS) classic members replaced one by one by new ones, and back"
@@ -97,6 +98,10 @@ connect: setup
 
 upstream-sim: setup
 	@$(VENV)/bin/python -m tests.sim.upstream $(FIRST) $(if $(filter-out file,$(origin SEEDS)),$(SEEDS),2000)
+
+tools: setup
+	@KAFKA_EXPORTER=$(KAFKA_EXPORTER) KMINION=$(KMINION) KCL=$(KCL) KAFKACTL=$(KAFKACTL) \
+		$(VENV)/bin/python -m pytest -q -n 0 tests/tools
 
 upstream: jars go
 	@UPSTREAM=all MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -p no:xdist tests/upstream

@@ -68,6 +68,7 @@ GROUPS = (
             "e2e/",
             "latency/",
             "boards/",
+            "tools/",
             "unit/cli/",
             "unit/kafka_harness/",
             "test_distributions.py",

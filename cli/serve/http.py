@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import uvicorn
@@ -64,13 +64,15 @@ class HttpServer:
         settings: HttpSettings | None = None,
         tls: TlsContexts | None = None,
         console: ASGIApp | None = None,
+        more: Sequence[BaseRoute] = (),
     ) -> None:
-        """``console`` serves all paths that are not served here."""
+        """``console`` serves all paths that are served neither here nor by ``more``."""
         self._settings = settings or HttpSettings()
         self._is_ready = is_ready
         self._metrics = metrics
         self._versions = dict(versions)
         self._console = console
+        self._more = more
         self._handshakes: Handshakes | None = None
         if tls is not None:
             limit_s = self._settings.request_timeout_ms / 1_000
@@ -126,6 +128,7 @@ class HttpServer:
             Route("/readyz", self._readyz),
             Route("/metrics", self._serve_metrics),
             Route("/version", self._version),
+            *self._more,
         ]
         if self._console is not None:
             routes.append(Mount("/", self._console))

@@ -280,6 +280,7 @@ class Service:
                 runtime.cluster_id,
                 self._make_fact_finder(runtime).find,
             ),
+            self._measuring.make_routes(),
         )
         await self._doors.start(lambda: runtime.fake_salt_secret)
         self.addresses.update(await bind_all(self._kafka, self._doors.listeners))

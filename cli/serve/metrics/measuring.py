@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from starlette.routing import BaseRoute
+
 from cli.data_folder import DataFolder
 from cli.serve.figures.snapshot import Snapshot
 from cli.serve.lag.committed_offsets import FetchedOffsets, StoredOffsets
 from cli.serve.lag.lag_figures import LagFigures
 from cli.serve.lag.lag_refresh import LagLimits, LagRefresh
-from cli.serve.metrics.metrics_settings import Granularity, MetricsSettings
+from cli.serve.lag.status_pages import StatusPages
+from cli.serve.metrics.metrics_settings import BURROW, Granularity, MetricsSettings
 from cli.serve.metrics.scrapes import Scrapes
 from cli.serve.planes.data_plane import Served
 from cli.settings import Resolved
@@ -34,14 +37,21 @@ class Measuring:
         lag: LagRefresh | None,
     ) -> None:
         self._lag = lag
+        self._settings = compute_metrics_settings(resolved, runtime.cluster_id)
         self.scrapes = Scrapes(
             take,
             self.find_lag,
-            compute_metrics_settings(resolved, runtime.cluster_id),
+            self._settings,
             version=compute_version(),
             data=folder.path,
             folders={"store": folder.store, "topics": folder.topics},
         )
+
+    def make_routes(self) -> list[BaseRoute]:
+        """The pages beside `/metrics` that are asked for."""
+        if BURROW not in self._settings.compatible:
+            return []
+        return StatusPages(self._settings.cluster_name, self.find_lag).make_routes()
 
     def find_lag(self) -> LagFigures | None:
         """What the last look found; ``None`` if there was none."""

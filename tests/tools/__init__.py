@@ -1,0 +1,1 @@
+"""Tools of others, pointed at Muster: what they show is compared with what is so."""
