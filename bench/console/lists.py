@@ -2,8 +2,8 @@
 
     python -m bench.console.lists [--groups 20000]
 
-Prints for each page how long the server takes, how large it is, and for how long the event loop
-stalled at most meanwhile (by /livez, which is asked all the time).
+Prints for each page how long the server takes and what CPU, how large it is, and how long another
+client waited at most meanwhile (for /livez, which is asked all the time).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import contextlib
 import http.client
+import os
 import statistics
 import tempfile
 import time
@@ -46,6 +47,7 @@ SETTINGS = {
     "log.level": "warning",
 }
 GATHER_S = 20
+KEPT_S = 5.1
 
 
 async def make_groups(target: str, count: int) -> None:
@@ -106,17 +108,28 @@ def ask(address: tuple[str, int], path: str) -> tuple[int, int]:
         connection.close()
 
 
-async def measure(address: tuple[str, int], path: str) -> None:
-    """Print a line about a page: the first time, and the median of the next ones."""
-    took: list[float] = []
+def read_cpu_ms(pid: int) -> float:
+    """The CPU time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1_000 / os.sysconf("SC_CLK_TCK")
+
+
+async def measure(server: MusterServer, path: str) -> None:
+    """Print a line about a page: the first time with its CPU, and the median of the next ones."""
+    address, took = server.address("http"), list[float]()
     status = size = 0
+    before_ms = read_cpu_ms(server.pid)
+    await asyncio.to_thread(ask, address, path)
+    cpu_ms = read_cpu_ms(server.pid) - before_ms
+    # What is kept is made anew.
+    await asyncio.sleep(KEPT_S)
     async with watching(address) as probes:
         for _ in range(1 + REPEATS):
             began = time.perf_counter()
             status, size = await asyncio.to_thread(ask, address, path)
             took.append((time.perf_counter() - began) * 1_000)
     first, then, stall = took[0], statistics.median(took[1:]), max(probes) * 1_000
-    line = f"{first:6.0f} ms first, {then:5.0f} ms then, {size / 1_000:6.1f} kB"
+    line = f"{cpu_ms:5.0f} ms CPU, {first:5.0f} ms, {then:5.0f} ms kept, {size / 1_000:5.1f} kB"
     print(f"{path:34} {status}  {line}, probe at most {stall:4.0f} ms", flush=True)
 
 
@@ -129,13 +142,12 @@ async def run(groups: int) -> None:
         began = time.perf_counter()
         await make_groups(server.grpc, groups)
         print(f"{groups} groups made in {time.perf_counter() - began:.0f} s", flush=True)
-        address = server.address("http")
-        ask(address, "/signin")
+        ask(server.address("http"), "/signin")
         for path in PAGES:
-            await measure(address, path)
+            await measure(server, path)
         await asyncio.sleep(GATHER_S)
         for path in ("/groups?sort=lag", "/groups?sort=rebalance&page=2"):
-            await measure(address, path)
+            await measure(server, path)
 
 
 def main() -> None:

@@ -74,8 +74,8 @@ async def _make_list(visit: Visit, viewer: Viewer, query: GroupsQuery) -> Made:
     seen = {group_id: _see(each) for group_id, each in watched.items()}
     view = compute_groups_view(query, page.groups, seen, paging, time.time_ns() // 1_000_000)
     html = await visit.site.renderer.render("groups_list.html", {"view": view})
-    is_whole = all(each.figures is not None for each in watched.values())
-    return Made(html, cost_ms, is_whole and (page.age_ms is not None or not page.is_gathered))
+    is_gathered = page.age_ms is not None or not page.is_gathered
+    return Made(html, cost_ms, view.is_whole and is_gathered)
 
 
 def _see(watched: Watched) -> Seen:

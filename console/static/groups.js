@@ -1,6 +1,8 @@
 // The list of groups: shown anew every few seconds, if somebody wants it so.
 
 const EVERY_MS = 5000;
+const SOON_MS = 1000;
+const SOON_TIMES = 10;
 const KEY = "muster-groups-live";
 
 async function showAnew() {
@@ -33,6 +35,16 @@ function turn() {
   }
 }
 
+// What the page could not wait for is there a moment later.
+async function finish(times) {
+  if (times && document.querySelector("#list[data-unfinished]")) {
+    await new Promise((resolve) => setTimeout(resolve, SOON_MS));
+    await showAnew();
+    await finish(times - 1);
+  }
+}
+
+finish(SOON_TIMES).catch(() => {});
 label.hidden = false;
 box.checked = sessionStorage.getItem(KEY) === "on";
 box.addEventListener("change", turn);

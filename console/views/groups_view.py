@@ -46,6 +46,7 @@ class GroupRow:
     is_settled: bool
     members: int
     epoch: int
+    is_looked_at: bool
     lag: str
     lag_hint: str
     ago: str
@@ -87,6 +88,11 @@ class GroupsView:
     columns: Sequence[Column]
     rows: Sequence[GroupRow]
     paging: Paging
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether somebody has looked at all of its groups."""
+        return all(row.is_looked_at for row in self.rows)
 
 
 SORTS: Final = (
@@ -146,6 +152,7 @@ def _compute_row(group: admin_pb2.GroupSummary, seen: Seen, now_ms: int) -> Grou
         is_settled=state in SETTLED,
         members=group.members,
         epoch=group.group_epoch,
+        is_looked_at=seen.lag is not None,
         lag=render_lag(seen.lag),
         lag_hint=_describe_lag(seen.lag),
         ago="goes on" if seen.goes_on else f"{ago} ago" if ago else "",
@@ -171,6 +178,8 @@ def _describe_lag(lag: Lag | None) -> str:
         parts.append(f"the oldest record waits for {render_span(lag.lag_ms)}")
     if lag.unknown:
         parts.append(f"the end of {lag.unknown} partitions is not known")
+    if lag.ahead:
+        parts.append(f"the offsets of {lag.ahead} partitions are beyond their end")
     return "; ".join(parts)
 
 

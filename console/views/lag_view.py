@@ -15,17 +15,19 @@ class Lag(NamedTuple):
     """The lag in records of the partitions whose end is known; ``None`` if there is none.
 
     ``unknown``: partitions with an offset whose end is not known. ``lag_ms``: for how long the
-    oldest record that is not committed has been there, as far as that is known.
+    oldest record that is not committed has been there, as far as that is known. ``ahead``:
+    partitions whose offset is beyond their end, as after a topic was made anew; that is no lag.
     """
 
     records: int | None
     unknown: int = 0
     lag_ms: int | None = None
+    ahead: int = 0
 
 
 def compute_lag(topics: Iterable[types_pb2.CommittedTopic]) -> Generator[None, None, Lag]:
     """The lag of a group with these offsets, in slices: there may be a hundred thousand."""
-    records, known, unknown, seen = 0, 0, 0, 0
+    records, known, unknown, ahead, seen = 0, 0, 0, 0, 0
     lag_ms: int | None = None
     for topic in topics:
         for row in topic.partitions:
@@ -38,15 +40,20 @@ def compute_lag(topics: Iterable[types_pb2.CommittedTopic]) -> Generator[None, N
                 unknown += 1
                 continue
             known += 1
-            # An offset beyond the end, as after a topic was made anew, is no lag.
             records += max(0, row.end_offset - row.offset)
+            ahead += row.offset > row.end_offset
             if row.HasField("lag_ms"):
                 lag_ms = max(lag_ms or 0, row.lag_ms)
-    return Lag(records if known else None, unknown, lag_ms)
+    return Lag(records if known else None, unknown, lag_ms, ahead)
 
 
 def render_lag(lag: Lag | None) -> str:
-    """``120``, ``at least 120`` if some ends are not known, ``-`` if none is; never a false 0."""
-    if lag is None or lag.records is None or (lag.unknown and not lag.records):
+    """``120``, ``at least 120`` if some ends are not known, ``-`` if none is; never a false 0.
+
+    ``…`` as long as nobody has looked.
+    """
+    if lag is None:
+        return "…"
+    if lag.records is None or (lag.unknown and not lag.records):
         return "-"
     return f"at least {lag.records}" if lag.unknown else str(lag.records)

@@ -113,6 +113,7 @@ def find_lag(*rows: tuple[int | None, int | None]) -> Lag:
         ([(5, 5)], "0"),
         ([(5, 9), (0, 1)], "5"),
         ([(9, 5)], "0"),
+        ([(9, 5), (5, 9)], "4"),
         ([(5, 9), (5, None)], "at least 4"),
         ([(5, 5), (5, None)], "-"),
     ],
@@ -121,6 +122,11 @@ def test_a_lag_that_is_not_known_is_no_lag_of_0(
     rows: list[tuple[int | None, int | None]], shown: str
 ) -> None:
     assert render_lag(find_lag(*rows)) == shown
+
+
+def test_offsets_beyond_the_end_are_told() -> None:
+    assert find_lag((9, 5), (5, 9)).ahead == 1
+    assert render_lag(None) == "…"
 
 
 def test_many_offsets_are_counted_in_slices() -> None:
