@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.errors import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from pipeline.tables.end_offsets_file import EndOffset
 
 PathOption = Annotated[
     str | None,
@@ -117,3 +121,15 @@ def source_failures() -> Iterator[None]:
         yield
     except SourceError as error:
         raise CommandError(str(error), codes.get(type(error), ExitCode.FAILED)) from error
+
+
+def read_end_offsets_file(file: Path | None) -> list[EndOffset]:
+    """The end offsets of a file, none without one. Raises ``CommandError``."""
+    from pipeline.tables.end_offsets_file import EndOffsetsError, read_end_offsets
+
+    if file is None:
+        return []
+    try:
+        return read_end_offsets(file, datetime.now(UTC))
+    except EndOffsetsError as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error

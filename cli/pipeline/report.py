@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from cli.pipeline.log_options import (
     ServerOption,
     check_folder,
     find_log,
+    read_end_offsets_file,
 )
 from cli.pipeline.spark import (
     MasterOption,
@@ -79,20 +79,13 @@ def report(
 ) -> None:
     """Write one self-contained HTML file: rebalances, owners, lag, offsets about to expire."""
     check_spark()
-    from pipeline.tables.end_offsets_file import EndOffset, EndOffsetsError, read_end_offsets
-
     if out.is_dir():
         raise CommandError(
             f"{out} is a folder; --out must be a file such as report.html", ExitCode.USAGE
         )
     check_folder("--tables", tables)
     log = find_log(path, server, server_config)
-    ends: list[EndOffset] = []
-    if end_offsets is not None:
-        try:
-            ends = read_end_offsets(end_offsets, datetime.now(UTC))
-        except EndOffsetsError as error:
-            raise CommandError(str(error), ExitCode.USAGE) from error
+    ends = read_end_offsets_file(end_offsets)
     progress = Progress(is_quiet=quiet)
     with running_spark(master, None if _has_tables(log) else log) as spark:
         from pipeline.report.report_job import ReportOptions, write_report

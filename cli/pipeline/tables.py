@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import CommandError, ExitCode
 from cli.log.import_command import CommandConfigOption
 from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format, Listing, print_listing
@@ -20,6 +19,7 @@ from cli.pipeline.log_options import (
     ServerOption,
     check_folder,
     find_log,
+    read_end_offsets_file,
 )
 from cli.pipeline.spark import (
     FormatOption,
@@ -116,7 +116,7 @@ def tables(
     check_format(file_format)
     check_folder("--out", out)
     log = find_log(path, server, server_config)
-    known = _read_end_offsets(end_offsets)
+    known = read_end_offsets_file(end_offsets)
 
     def find_ends() -> list[EndOffset]:
         if bootstrap_server is None:
@@ -188,14 +188,3 @@ def _compute_listing(path: str, out: str, summary: TablesSummary, notes: Sequenc
     }
     rows = [(row["table"], row["rows"]) for row in found]
     return Listing("pipeline.tables", ("TABLE", "ROWS"), rows, content, "tables")
-
-
-def _read_end_offsets(file: Path | None) -> list[EndOffset]:
-    from pipeline.tables.end_offsets_file import EndOffsetsError, read_end_offsets
-
-    if file is None:
-        return []
-    try:
-        return read_end_offsets(file, datetime.now(UTC))
-    except EndOffsetsError as error:
-        raise CommandError(str(error), ExitCode.USAGE) from error

@@ -221,7 +221,14 @@ class GrpcServer:
             self._calls,
         )
         """The same services for callers within this process."""
-        asked = (self._calls, throttle, services.times, authenticate)
+        self._add_handlers(served, authenticate)
+
+    def _add_handlers(
+        self,
+        served: tuple[tuple[ServiceDescriptor, object], ...],
+        authenticate: Authenticate | None,
+    ) -> None:
+        asked = (self._calls, self._services.throttle, self._services.times, authenticate)
         handlers = tuple(make_handler(service, servicer, *asked) for service, servicer in served)
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)

@@ -17,6 +17,7 @@ from tests.golden.kafka_log import final_state
 from tests.pipeline.logged import SEGMENTS, compute_rows, golden_table, read_group_events
 from tests.support.batches import decode_batches
 from tests.support.pipeline.blocks import START_MS, make_commits
+from tests.support.pipeline.notebook import run_notebook
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +50,18 @@ def write(spark: SparkSession, path: Path, out: Path, **options: Any) -> TablesS
 
 def read(spark: SparkSession, out: Path, table: str) -> DataFrame:
     return spark.read.parquet(str(out / table))
+
+
+def test_the_notebook_runs_on_them(summary: TablesSummary, out: Path) -> None:
+    asked = {"GROUP": "o08-consumer-uniform", "AT": "2026-11-20 00:00:00"}
+    answers = run_notebook(out, asked)
+    assert sum(answers["rebalances_per_day"]) == summary.rows["rebalances"]
+    assert sum(answers["causes"].total) == summary.rows["rebalances"]
+    assert len(answers["commits_per_member"]) > 10
+    assert not answers["slowest"].empty
+    owned = answers["ownership"].dropna(subset=["topic"]).iloc[0]
+    found = answers["find_owner"](owned.group_id, owned.topic, owned.partition, owned.valid_from)
+    assert owned.member_id in [member_id for _, member_id in found]
 
 
 def test_every_table_is_there_and_whole(summary: TablesSummary, out: Path) -> None:

@@ -102,14 +102,7 @@ def make_report() -> Report:
             9_000,
         ),
         [_make_details(name) for name in names],
-        ReadinessFigures(
-            {"READY": 900, "WARN": 400, "BLOCKED": 200},
-            [
-                JudgedGroup(name, "BLOCKED", 3, ["it is <b>blocked</b>"], ["worker-1", HOSTILE])
-                for name in names
-            ],
-            580,
-        ),
+        _make_readiness(names),
         AuditFigures(
             {"S1": 2, "truncated": 3},
             [Finding("S1", name, 7, 127, "two members own <b>it</b>") for name in names[:5]],
@@ -117,6 +110,14 @@ def make_report() -> Report:
             2,
         ),
     )
+
+
+def _make_readiness(names: list[str]) -> ReadinessFigures:
+    blocked = [
+        JudgedGroup(name, "BLOCKED", 3, ["it is <b>blocked</b>"], ["worker-1", HOSTILE])
+        for name in names
+    ]
+    return ReadinessFigures({"READY": 900, "WARN": 400, "BLOCKED": 200}, blocked, 580)
 
 
 def _make_details(name: str) -> GroupDetails:
