@@ -32,7 +32,7 @@ COMMANDS: Final = {
 
 GROUPS: Final = {
     "topic": ("cli.admin.topic_commands", "app"),
-    "group": ("cli.admin.group.group_commands", "app"),
+    "group": ("cli.admin.group.group_commands", "make_group_app"),
     "migrate": ("cli.admin.migrate_commands", "app"),
     "txn": ("cli.admin.txn_commands", "app"),
     "acl": ("cli.admin.acl_commands", "app"),
@@ -43,7 +43,8 @@ GROUPS: Final = {
     "log": ("cli.log.app", "log_app"),
     "pipeline": ("cli.pipeline.app", "pipeline_app"),
 }
-"""The module of each group of commands, and its name there; in the order of the help."""
+"""The module of each group of commands, and its name there, or that of what makes it; in the order
+of the help."""
 
 
 def version(output: OutputOption = Format.TABLE) -> None:
@@ -54,8 +55,11 @@ def version(output: OutputOption = Format.TABLE) -> None:
 
 
 @cache
-def make_app(only: str | None = None) -> typer.Typer:
-    """All commands, or one alone, or those of one group, which are there in half the time."""
+def make_app(only: str | None = None, of_group: str | None = None) -> typer.Typer:
+    """All commands, or one alone, or those of one group, which are there in half the time.
+
+    ``of_group`` is the command of the group that is asked for; some groups import that one alone.
+    """
     made = typer.Typer(
         name="muster",
         help="A consumer-group coordinator: KIP-848 for Kafka clients and over gRPC.",
@@ -75,7 +79,8 @@ def make_app(only: str | None = None) -> typer.Typer:
             made.command(name)(getattr(import_module(module), attribute))
     for name, (module, attribute) in GROUPS.items():
         if only in (None, name):
-            made.add_typer(getattr(import_module(module), attribute), name=name)
+            found = getattr(import_module(module), attribute)
+            made.add_typer(found if isinstance(found, typer.Typer) else found(of_group), name=name)
     return made
 
 
@@ -122,8 +127,9 @@ def main() -> None:
     # gRPC's core prints a line for each handshake that fails, whoever sends them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     first = sys.argv[1] if len(sys.argv) > 1 else _find_completed(os.environ)
+    second = sys.argv[2] if len(sys.argv) > 2 else None
     try:
-        make_app(first if first in {**COMMANDS, **GROUPS} else None)()
+        make_app(first if first in {**COMMANDS, **GROUPS} else None, second)()
     except CommandError as error:
         for line in error.message.splitlines():
             print_note(f"muster: {line}")

@@ -1,33 +1,45 @@
-"""`muster group`: the list of its commands, each in a module of its own."""
+"""`muster group`: the list of its commands, each in a module of its own.
+
+A module is imported when its command is asked for: all of them take as long as the command itself.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Final
+
 import typer
 
-from cli.admin.configs.group_config_command import group_config
-from cli.admin.freezes.freeze_commands import freeze, resume
-from cli.admin.group.group_delete_commands import delete, delete_offsets
-from cli.admin.group.group_describe import describe
-from cli.admin.group.group_list import list_groups
-from cli.admin.group.group_offsets import offsets
-from cli.admin.group.group_remove_member import remove_member
-from cli.admin.resets.group_reset_commands import reset, seek
-from cli.admin.resets.undo_command import undo
-from cli.admin.watch.watch_command import watch_group
+COMMANDS: Final = {
+    "list": ("cli.admin.group.group_list", "list_groups"),
+    "describe": ("cli.admin.group.group_describe", "describe"),
+    "offsets": ("cli.admin.group.group_offsets", "offsets"),
+    "watch": ("cli.admin.watch.watch_command", "watch_group"),
+    "config": ("cli.admin.configs.group_config_command", "group_config"),
+    "remove-member": ("cli.admin.group.group_remove_member", "remove_member"),
+    "delete": ("cli.admin.group.group_delete_commands", "delete"),
+    "delete-offsets": ("cli.admin.group.group_delete_commands", "delete_offsets"),
+    "freeze": ("cli.admin.freezes.freeze_commands", "freeze"),
+    "resume": ("cli.admin.freezes.freeze_commands", "resume"),
+    "reset": ("cli.admin.resets.group_reset_commands", "reset"),
+    "seek": ("cli.admin.resets.group_reset_commands", "seek"),
+    "undo": ("cli.admin.resets.undo_command", "undo"),
+}
+"""The module of each command, and its name there; in the order of the help."""
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List, describe, reset and delete groups."
-)
-app.command("list")(list_groups)
-app.command()(describe)
-app.command()(offsets)
-app.command("watch")(watch_group)
-app.command("config")(group_config)
-app.command("remove-member")(remove_member)
-app.command()(delete)
-app.command("delete-offsets")(delete_offsets)
-app.command()(freeze)
-app.command()(resume)
-app.command()(reset)
-app.command()(seek)
-app.command()(undo)
+
+def make_group_app(only: str | None = None) -> typer.Typer:
+    """All commands, or one alone; all if it is none of them."""
+    made = typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help="List, describe, reset and delete groups."
+    )
+    # With a callback a command that is alone keeps its name.
+    made.callback()(_do_nothing)
+    for name in (only,) if only in COMMANDS else COMMANDS:
+        module, attribute = COMMANDS[name]
+        made.command(name)(getattr(import_module(module), attribute))
+    return made
+
+
+def _do_nothing() -> None:
+    pass

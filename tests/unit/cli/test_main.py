@@ -57,6 +57,25 @@ def test_a_command_or_a_group_of_them_is_there_without_the_others(name: str) -> 
     assert done.stdout == f"{[name]}\n"
 
 
+def test_a_command_of_groups_is_there_without_the_others() -> None:
+    code = (
+        "import sys; from cli.main import make_app; make_app('group', 'list'); "
+        "from cli.admin.group.group_commands import COMMANDS; "
+        "print([n for n, (m, _) in COMMANDS.items() if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['list']\n"
+
+
+@pytest.mark.parametrize("words", [[], ["nothing"], ["--help"]])
+def test_a_word_that_is_no_command_of_groups_shows_all(words: list[str]) -> None:
+    shown = run("group", *words)
+    assert "describe" in shown.stdout + shown.stderr or "No such command" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_is_alone_keeps_its_name(name: str) -> None:
     done = run(name, "--help")
