@@ -7,19 +7,18 @@ import shlex
 
 def render_command(*words: str) -> str:
     """The command with its words quoted, in one line, whatever characters are in them."""
-    return " ".join(("muster", *map(_quote, words)))
+    return " ".join(("muster", *map(quote_word, words)))
 
 
-def _quote(word: str) -> str:
+def quote_word(word: str) -> str:
+    """A word for a shell; what no terminal should get is written as bash and zsh read it."""
     if word.isprintable():
         return shlex.quote(word)
-    # Bash and zsh know these escapes; a line break would begin another command.
+    # A line break would begin another command.
     return "$'" + "".join(map(_escape, word)) + "'"
 
 
 def _escape(sign: str) -> str:
-    if sign in "\\'":
-        return f"\\{sign}"
-    if sign.isprintable():
+    if sign.isprintable() and sign not in "\\'":
         return sign
     return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogatepass"))

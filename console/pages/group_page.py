@@ -20,7 +20,6 @@ from console.pages.group_parts import (
     make_crumbs,
     parse_at,
     parse_page,
-    quote,
     render_as_of,
 )
 from console.refusals import Refused
@@ -30,6 +29,7 @@ from console.views.timeline_view import compute_timeline, was_there_before
 from coordinator.service.calls.local_calls import CallRefused
 from coordinator.service.wire.answer_slices import run_steps
 from muster.v1 import history_pb2, types_pb2
+from wording.commands import render_command
 from wording.positions import render_position
 
 _SCRIPTS: Final = ("group.js",)
@@ -122,7 +122,7 @@ async def _render(
     next_url: str = "",
     live_url: str = "",
 ) -> Response:
-    command = f"muster group describe {quote(group_id)}"
+    command = render_command("group", "describe", group_id)
     at = ""
     if as_of is not None:
         at = render_as_of(as_of)
@@ -172,7 +172,7 @@ async def show_timeline(visit: Visit) -> Response:
     older_url = ""
     if told.next_page_token:
         older_url = make_url("groups", group_id, "timeline", until=until, page=told.next_page_token)
-    command = f"muster timeline {quote(group_id)} --since 365d"
+    command = render_command("timeline", group_id, "--since", "365d")
     if until:
         command += f" --until {until}"
     head = Head(

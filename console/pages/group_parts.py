@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -89,20 +88,6 @@ def make_crumbs(group_id: str, *further: str) -> tuple[Crumb, ...]:
         Crumb(group_id, make_url("groups", group_id)),
         *map(Crumb, further),
     )
-
-
-def quote(text: str) -> str:
-    """A word for a shell; what no terminal should get is written as bash reads it."""
-    if text.isprintable():
-        return shlex.quote(text)
-    escaped = "".join(
-        each if each.isprintable() and each not in "\\'" else _escape(each) for each in text
-    )
-    return f"$'{escaped}'"
-
-
-def _escape(char: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
 
 
 def read_wall_ms() -> int:

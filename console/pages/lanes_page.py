@@ -11,7 +11,6 @@ from console.pages.group_parts import (
     make_crumbs,
     parse_at,
     parse_number,
-    quote,
     read_wall_ms,
     render_as_of,
 )
@@ -19,6 +18,7 @@ from console.site import Head, Page, Visit
 from console.urls import make_url
 from console.views.lanes_view import compute_lanes_view
 from muster.v1 import history_pb2
+from wording.commands import render_command
 
 LANES: Final = 100
 """So many lanes are on a page."""
@@ -55,7 +55,7 @@ async def show_lanes(visit: Visit) -> Response:
         next_url = make_url(
             "groups", group_id, "lanes", at=at, span=span_ms, page=answer.next_page_token
         )
-    command = f"muster timeline {quote(group_id)}"
+    command = render_command("timeline", group_id)
     if since_ms:
         command += f" --since {since_ms} --until {until_ms}"
     head = Head(

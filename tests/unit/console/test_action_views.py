@@ -215,5 +215,5 @@ def test_the_log_is_asked_for_a_group_or_a_partition() -> None:
 
 def test_a_command_is_one_line_whatever_is_in_its_words() -> None:
     command = render_command("group", "describe", "a b", "c\n'd\\", "é")
-    assert command == "muster group describe 'a b' $'c\\x0a\\'d\\\\' 'é'"
+    assert command == "muster group describe 'a b' $'c\\x0a\\x27d\\x5c' 'é'"
     assert command.isprintable()

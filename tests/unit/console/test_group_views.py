@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from console.live.group_sections import Answers, RowMaker
-from console.pages.group_parts import quote
 from console.views.group_view import compute_facts, compute_member, compute_waits
 from console.views.lag_history import SAMPLES_MAX, LagHistory
 from console.views.partitions_view import (
@@ -19,6 +18,7 @@ from console.views.places import NO_PLACES, RANGES_MAX, compute_places, compute_
 from console.views.timeline_view import compute_timeline
 from coordinator.runtime.loop.slices import run_at_once
 from muster.v1 import admin_pb2, explain_pb2, types_pb2
+from wording.commands import quote_word
 
 NOW_MS = 1_795_214_657_500
 
@@ -254,7 +254,7 @@ def test_a_member_that_is_as_before_is_not_looked_at_again() -> None:
     ],
 )
 def test_an_id_in_a_command_is_one_word_and_no_escape(text: str, word: str) -> None:
-    assert quote(text) == word
+    assert quote_word(text) == word
 
 
 def test_a_page_has_at_most_a_thousand_members_and_says_of_how_many() -> None:
