@@ -5,12 +5,13 @@ from __future__ import annotations
 import http.client
 from pathlib import Path
 
+import httpx
 import pytest
 
 from model.acls import Operation, ResourceType
 from tests.server import MusterServer
 from tests.support.authorizers import Rights
-from tests.support.console.browser import Browser, make_site, read_tags, read_text
+from tests.support.console.browser import Browser, find_csrf, make_site, read_tags, read_text
 from tests.support.service.fake_upstream import FakeUpstream
 from tests.support.service.stand import running_stand
 
@@ -80,3 +81,26 @@ def test_a_server_without_a_console_has_no_pages(tmp_path: Path) -> None:
     with MusterServer(tmp_path / "data", settings={"console.enable": "false"}) as server:
         assert get(server, "/readyz")[0] == 200
         assert get(server, "/groups")[0] == 404
+
+
+def test_where_grpc_asks_for_passwords_people_sign_in(tmp_path: Path) -> None:
+    with MusterServer(
+        tmp_path / "data",
+        "--listen.grpc=SASL_PLAINTEXT://127.0.0.1:0",
+        settings={"listener.name.grpc.sasl.enabled.mechanisms": "SCRAM-SHA-256"},
+    ) as server:
+        base = f"http://{server.http}"
+        with httpx.Client(base_url=base, timeout=60) as client:
+            assert client.get("/health").headers["location"] == "/signin?to=%2Fhealth"
+            page = client.get("/signin").text
+            fields = {found.get("name") for tag, found in read_tags(page) if tag != "meta"}
+            assert {"user", "password"} <= fields
+            assert "token" not in fields
+            answer = client.post(
+                "/signin",
+                data={"csrf": find_csrf(page), "user": "alice", "password": "wrong"},
+                headers={"origin": base},
+            )
+            assert answer.status_code == 401
+            assert "This is not right" in read_text(answer.text)
+            assert client.get("/livez").text == "ok\n"
