@@ -16,7 +16,7 @@ STAMP := $(VENV)/.installed
 
 .DELETE_ON_ERROR:
 .PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
-	bench-upstream connect tools upstream upstream-sim migration latency attack fuzz takeover container jars docs screenshots python go clean
+	bench-upstream connect tools upstream upstream-sim migration latency attack fuzz takeover container recording jars docs screenshots python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
@@ -48,6 +48,7 @@ help:
 	@echo "make stream-law   streams beside batches over SEEDS=$(SEEDS) logs that are compacted and cut meanwhile"
 	@echo "make container   run the steps of packaging/Containerfile in a chroot, and the server as it would be"
 	@echo "make jars    copy Kafka's jars into .cache, so that tests need no repository later"
+	@echo "make recording   record half a minute of a real session for the top of the README"
 	@echo "make docs    write docs/settings.md anew from the table of settings"
 	@echo "make screenshots   pictures of all pages of the console in SHOTS=$(SHOTS), and those of docs/"
 	@echo "make setup   install alone; the command is then $(VENV)/bin/muster"
@@ -148,6 +149,9 @@ container: setup
 # Says by itself what is missing: Java 17, Maven, or a repository for it.
 jars: setup
 	@$(VENV)/bin/python -m tests.kafka.jars
+
+recording: setup
+	@$(VENV)/bin/python -m tools.recording docs/recording.svg
 
 docs: setup
 	@$(VENV)/bin/python -m cli.settings.reference > docs/settings.md

@@ -81,3 +81,21 @@ def test_the_commands_work(server: MusterServer, tmp_path: Path) -> None:
             assert run(command, CHECKOUT), line
         else:
             assert run(with_ports(line, server).split(), tmp_path), line
+
+
+def test_the_figures_beside_kafkas_are_those_of_the_benchmark() -> None:
+    """Each number with its unit is in the same column of a row of the results."""
+    results = (CHECKOUT / "bench" / "RESULTS.md").read_text().splitlines()
+    rows = [line.split("|")[1:4] for line in results if line.startswith("| ")]
+    table = README.partition("## Beside Kafka's own coordinator")[2].partition("\n## ")[0]
+    shown = [line.split("|")[1:4] for line in table.splitlines() if line.startswith("| ")]
+    figure = re.compile(r"\d[\d,.]* (?=a second|µs|ms|B\b)|\d[\d,.]*(?= with)")
+    seen = 0
+    for name, *columns in shown:
+        for column, text in enumerate(columns, 1):
+            for number in figure.findall(text):
+                seen += 1
+                measured = [row[column].split("(")[0].strip() for row in rows]
+                numbers = {re.split(r"[ /]", each)[0] for each in measured}
+                assert number.strip() in numbers, (name, number)
+    assert seen >= 18
