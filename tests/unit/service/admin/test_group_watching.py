@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -16,6 +17,7 @@ from coordinator.service.streams.backlog import Backlog
 from model.acls import Operation, ResourceType
 from model.ids import GroupId, compute_log_partition
 from muster.v1 import admin_pb2
+from security.identity import Identity
 from security.quotas.address_limits import AddressLimits
 from tests.support.authorizers import Rights
 from tests.support.service.session_client import GROUP, SessionClient
@@ -213,6 +215,27 @@ async def test_rights_are_checked_as_long_as_it_lasts(
         late = Watcher(stand)
         assert (await late.fail())[0] is grpc.StatusCode.PERMISSION_DENIED
         assert not late.groups
+
+
+async def test_it_ends_with_what_has_shown_who_the_client_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = [1_000.0]
+    clock = SimpleNamespace(time=lambda: now_s[0])
+    monkeypatch.setattr("coordinator.service.admin.group_watching.time", clock)
+
+    async def authenticate(context: object) -> Identity:
+        return Identity("User:a", expires_at_ms=1_001_000)
+
+    settings = GrpcSettings(grpc_ping_interval_ms=100)
+    async with running_stand(authenticate=authenticate, grpc_settings=settings) as stand:
+        await make_groups(stand, G)
+        watcher = Watcher(stand)
+        await watcher.next()
+        now_s[0] = 1_001.0
+        code, message = await watcher.fail()
+        assert code is grpc.StatusCode.UNAUTHENTICATED
+        assert "credentials" in message
 
 
 # ------------------------------------------------------------------------------------ limits
