@@ -7,6 +7,7 @@ and readers that are equally far get the very same bytes.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -39,9 +40,23 @@ class Fragments:
         self._gone: dict[str, int] = {}
         """Rows that are gone, by name, with the version without them."""
         self._named = 0
+        self.boot = secrets.token_hex(6)
+        """Versions are those of this object alone."""
         self._floor = 0
         self._changes: dict[int, str] = {}
         self.version = 0
+
+    @property
+    def tag(self) -> str:
+        """The version that is shown now."""
+        return f"{self.boot}-{self.version}"
+
+    def find_seen(self, tag: str) -> int:
+        """The version of a tag, which a client may have made up; 0 if it is of something else."""
+        boot, _, version = tag.partition("-")
+        if boot != self.boot or not (version.isascii() and version.isdecimal()):
+            return 0
+        return int(version) if len(version) < 16 else 0
 
     def update(self, sections: Iterable[tuple[str, Sequence[Row]]]) -> Steps[bool]:
         """Show other rows; whether anything has changed. Keys are unique within a section.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import secrets
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -70,25 +69,11 @@ class LiveGroup:
         self._following: list[asyncio.Task[None]] = []
         self._refreshed_s = -math.inf
         self.group_id = group_id
-        self.boot = secrets.token_hex(6)
-        """Versions are those of this object alone."""
         self.fragments = Fragments(render)
         self.readers = 0
         self.used_s = 0.0
         """When it was last of use, on the clock of the event loop."""
         self.error: CallRefused | None = None
-
-    @property
-    def tag(self) -> str:
-        """The version that is shown now."""
-        return f"{self.boot}-{self.fragments.version}"
-
-    def find_seen(self, tag: str) -> int:
-        """The version of a tag, which a client may have made up; 0 if it is of something else."""
-        boot, _, version = tag.partition("-")
-        if boot != self.boot or not (version.isascii() and version.isdecimal()):
-            return 0
-        return int(version) if len(version) < 16 else 0
 
     async def refresh(self, visitor: Visitor) -> Answers:
         """Ask for everything, for somebody who opens the page. Raises ``CallRefused``."""

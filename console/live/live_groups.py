@@ -72,7 +72,7 @@ async def make_events(live: LiveGroup, tag: str) -> AsyncGenerator[bytes, None]:
     Each is made when the one before has been taken: a slow reader gets the newest, and nothing
     queues up for it.
     """
-    seen = live.find_seen(tag)
+    seen = live.fragments.find_seen(tag)
     live.add_reader()
     try:
         while True:
@@ -83,7 +83,7 @@ async def make_events(live: LiveGroup, tag: str) -> AsyncGenerator[bytes, None]:
                 yield encode_event("end", json.dumps(live.error.message))
                 return
             data, seen = live.fragments.compute_changes(seen), live.fragments.version
-            yield encode_event("change", data, live.tag)
+            yield encode_event("change", data, live.fragments.tag)
             await asyncio.sleep(PACE_S)
     finally:
         live.used_s = asyncio.get_running_loop().time()

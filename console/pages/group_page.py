@@ -57,7 +57,7 @@ async def show_group(visit: Visit) -> Response:
         return await _render(visit, group_id, await _make_fragments(answers, render), answers)
     live = _find_live(visit, group_id, render)
     answers = await live.refresh(visit.visitor)
-    live_url = make_url("groups", group_id, "events", since=live.tag)
+    live_url = make_url("groups", group_id, "events", since=live.fragments.tag)
     return await _render(visit, group_id, live.fragments, answers, live_url=live_url)
 
 

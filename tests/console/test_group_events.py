@@ -97,7 +97,7 @@ async def test_a_change_is_told_with_the_rows_that_it_changed(stand: Stand, site
         assert time.monotonic() - began_s < 1.0, "it takes less than 0.1 s where nothing else runs"
         assert event.name == "change"
         assert not event.data["reset"]
-        assert event.tag.startswith(live.boot)
+        assert event.tag.startswith(live.fragments.boot)
         sections = {section for section, *_ in event.data["rows"]}
         assert {"facts", "members", "timeline"} <= sections
         await first.leave()
@@ -135,10 +135,10 @@ async def test_a_slow_reader_gets_the_newest_and_nothing_queues_up(
         for number in range(2, 12):
             await join(stand, "g", f"m-{number}")
             await fast.read_until(f"m-{number}")
-        assert live.fragments.version > live.find_seen(before.tag) + 8
+        assert live.fragments.version > live.fragments.find_seen(before.tag) + 8
         assert len(live.fragments._changes) <= 2
         event = await slow.read()
-        assert live.find_seen(event.tag) == live.fragments.version
+        assert live.fragments.find_seen(event.tag) == live.fragments.version
         assert set(re.findall(r"m-\d+", str(event.data["rows"]))) >= {
             f"m-{number}" for number in range(2, 12)
         }
