@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.kafka.processes import HOST, ServerProcess, find_ports
 from tests.kafka.releases import KAFKA_2_8_2, KAFKA_3_9_1, KAFKA_4_3_CLASSIC
+from tests.support.waiting import wait_until
 from tests.upstream.cases import ALL
 from tests.upstream.clients import CONFLUENT, JAVA_3_9
 from tests.upstream.moves import settle
@@ -35,7 +36,9 @@ def scene(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scene]:
     """One group that is taken, of two members, and another that is not; nothing is produced."""
-    with Scene(tmp_path_factory.mktemp("tools"), request.param) as running:
+    settings = {"metrics.lag.interval.ms": 1_000, "metrics.granularity": "partition"}
+    folder = tmp_path_factory.mktemp("tools")
+    with Scene(folder, request.param, muster_settings=settings) as running:
         running.join(JAVA_3_9, "one")
         running.join(CONFLUENT, "two")
         other = running.join(CONFLUENT, "three", group=OTHER)
@@ -90,6 +93,27 @@ def test_muster_s_own_command_shows_the_same(scene: Scene) -> None:
         number: (scene.traffic.produced[f"{TOPIC}-{number}"],) * 2 + (0,)
         for number in range(scene.partitions)
     }
+
+
+def test_muster_s_metrics_have_the_lag_of_groups_that_are_here(scene: Scene) -> None:
+    assert scene.server is not None
+    address = scene.server.http
+
+    def read(name: str) -> dict[str, float]:
+        with urlopen(f"http://{address}/metrics", timeout=WITHIN_S) as answer:
+            page = answer.read().decode()
+        rows = re.findall(rf"^{name}{{(.*)}} (\S+)$", page, re.MULTILINE)
+        found = ((dict(_LABEL.findall(text)), float(value)) for text, value in rows)
+        return {
+            f"{labels['topic']}-{labels['partition']}": value
+            for labels, value in found
+            if labels["group"] == GROUP
+        }
+
+    wait_until(
+        lambda: read("muster_group_partition_offset") == scene.traffic.produced, within_s=WITHIN_S
+    )
+    assert read("muster_group_partition_lag") == dict.fromkeys(scene.names, 0)
 
 
 def test_each_group_is_listed_once(scene: Scene) -> None:
