@@ -26,6 +26,7 @@ from coordinator.runtime.as_of.group_records import find_topics
 from coordinator.runtime.as_of.history_answers import HistoryCommand, HistoryResponse, PastGroup
 from coordinator.runtime.as_of.log_pages import LogPage, PageQuestion, read_page
 from coordinator.runtime.as_of.ownership_history import read_ownerships
+from coordinator.runtime.as_of.result_parts import encode_parts
 from model.as_of import LogPosition
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
@@ -251,8 +252,10 @@ def run_worker(requests: Iterator[bytes], answers: BinaryIO) -> None:
     reader = HistoryReader(orders.folder, orders.settings)
     for request in requests:
         result = reader.read(pickle.loads(request))
-        data = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
-        answers.write(LENGTH.pack(len(data)) + data)
+        parts = encode_parts(result)
+        answers.write(LENGTH.pack(len(parts)))
+        for data in parts:
+            answers.write(LENGTH.pack(len(data)) + data)
         answers.flush()
     reader.close()
 

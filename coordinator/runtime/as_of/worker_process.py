@@ -11,6 +11,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from coordinator.runtime.as_of.history_worker import (
     LENGTH,
@@ -18,6 +19,7 @@ from coordinator.runtime.as_of.history_worker import (
     WorkerOrders,
     WorkerRequest,
 )
+from coordinator.runtime.as_of.result_parts import decode_part
 from storage.folder.unfinished import make_folder
 
 WORKER_PROGRAM = (
@@ -50,15 +52,11 @@ class Worker:
     async def ask(self, request: WorkerRequest) -> HistoryResult:
         """Send a request. Raises ``EOFError`` if the process ends before it answers."""
         self._cancel_retirement()
-        assert self._reader is not None
         self._send(request)
         try:
-            head = await self._reader.readexactly(LENGTH.size)
-            data = await self._reader.readexactly(LENGTH.unpack(head)[0])
+            return await self._receive()
         except (asyncio.IncompleteReadError, ConnectionError):
             raise EOFError from None
-        result: HistoryResult = pickle.loads(data)
-        return result
 
     def kill(self) -> asyncio.Task[int]:
         """Kill the process at once; the task has its exit code."""
@@ -83,6 +81,23 @@ class Worker:
         if self.retire is not None:
             self.retire.cancel()
             self.retire = None
+
+    async def _receive(self) -> HistoryResult:
+        """A result, of which the event loop decodes one part in an iteration."""
+        assert self._reader is not None
+        decoded: list[Any] = []
+        for _ in range(await self._receive_length()):
+            data = await self._reader.readexactly(await self._receive_length())
+            # What has come already is read without a wait.
+            await asyncio.sleep(0)
+            decoded.append(decode_part(data, decoded))
+        result: HistoryResult = decoded[-1]
+        return result
+
+    async def _receive_length(self) -> int:
+        assert self._reader is not None
+        length: int = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))[0]
+        return length
 
     def _send(self, message: object) -> None:
         assert self._writer is not None
