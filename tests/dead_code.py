@@ -33,6 +33,8 @@ CALLED_BY_OTHERS: Final = {
     "whatif": "cli.main",
     "eof_received": "asyncio",
     "capture_signals": "uvicorn",
+    "persistent_id": "Python",
+    "persistent_load": "Python",
     "to_string": "starlette",
     "main_loop": "uvicorn",
     "onQueryStarted": "Spark",

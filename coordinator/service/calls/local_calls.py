@@ -7,7 +7,7 @@ of an answer, and the texts of errors.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeAlias, cast
@@ -123,7 +123,8 @@ class LocalCalls:
     async def call(self, service: str, method: str, request: Message, visitor: Visitor) -> Any:
         """The response; of a method with a stream of responses an async iterator of them.
 
-        An iterator that is not read to its end must be closed (``aclose``). Raises ``CallRefused``.
+        An iterator begins when it is read; one that is not read to its end must be closed
+        (``aclose``). Raises ``CallRefused``.
         """
         if self._stopped.is_set():
             raise CallRefused(grpc.StatusCode.UNAVAILABLE, "the server is stopping")
@@ -143,11 +144,11 @@ class LocalCalls:
             finally:
                 context.finish()
 
-        # A task of its own has a context of its own, in which CALLING is set.
-        task = asyncio.create_task(carry_out())
         described = descriptor.methods_by_name[method]
         if described.server_streaming:
-            return _read(context, task, GetMessageClass(described.output_type))
+            return _read(context, carry_out, GetMessageClass(described.output_type))
+        # A task of its own has a context of its own, in which CALLING is set.
+        task = asyncio.create_task(carry_out())
         try:
             return await task
         finally:
@@ -160,7 +161,7 @@ class LocalCalls:
 
 
 async def _read(
-    context: LocalContext, task: asyncio.Task[Any], kind: type[Message]
+    context: LocalContext, carry_out: Callable[[], Coroutine[Any, Any, Any]], kind: type[Message]
 ) -> AsyncIterator[Message]:
     """What the servicer writes, to its end. Raises ``CallRefused``.
 
@@ -170,6 +171,7 @@ async def _read(
     def decode(message: Message | bytes) -> Message:
         return kind.FromString(message) if isinstance(message, bytes) else message
 
+    task = asyncio.create_task(carry_out())
     reading = asyncio.create_task(context.written.get())
     try:
         while True:

@@ -112,6 +112,16 @@ async def test_a_stream_that_nobody_reads_waits(stand: Stand) -> None:
     assert reports.ended
 
 
+async def test_a_stream_that_is_closed_before_it_is_read_has_not_begun(stand: Stand) -> None:
+    """Closing it does not run what nobody has started, and would end nothing that was."""
+    reports = Reports(1_000)
+    stream = await take(stand, reports)
+    await stream.aclose()  # type: ignore[attr-defined]  # an asynchronous generator
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert reports.written == 0
+
+
 async def test_a_stream_that_fails_brings_what_came_before(stand: Stand) -> None:
     stream = await take(stand, Reports(3, fails=True))
     seen = [(await anext(stream)).group.group_id for _ in range(3)]
