@@ -41,6 +41,7 @@ class Past:
     """The position that is shown."""
 
     offset: int
+    at_ms: int
     text: str
 
 
@@ -79,7 +80,8 @@ async def _show_past(visit: Visit, group_id: str, as_of: types_pb2.AsOf, page: i
     offset = position.offset if position.HasField("offset") else -1
     before, after = await _find_neighbours(visit, group_id, offset)
     fragments = await _make_fragments(answers, render)
-    past = Past(offset, render_position(position).removeprefix("as of "))
+    text = render_position(position).removeprefix("as of ")
+    past = Past(offset, max(position.timestamp_ms, as_of.timestamp_ms), text)
     return await _render(
         visit,
         group_id,
@@ -147,7 +149,7 @@ async def _render(
         next_url=next_url,
         live_url=live_url,
         now_url=make_url("groups", group_id),
-        lanes_url=make_url("groups", group_id, "lanes", at=at),
+        lanes_url=make_url("groups", group_id, "lanes", at=past.at_ms if past else ""),
         moments_url=make_url("groups", group_id, "moments"),
         older_url=older_url,
         sections=join_sections(fragments),

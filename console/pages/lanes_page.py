@@ -47,7 +47,14 @@ async def show_lanes(visit: Visit) -> Response:
     if at_ms is not None and until_ms < now_ms:
         request.until.timestamp_ms = until_ms
     request.since_ms = since_ms
+    if as_of is not None and at_ms is None:
+        # When that was, the answer tells.
+        request.since_ms = 0
+        request.until.CopyFrom(as_of)
     answer = await visit.ask("HistoryService", "ListOwnerships", request)
+    if as_of is not None and at_ms is None:
+        until_ms = at_ms = answer.end.timestamp_ms
+        since_ms = max(until_ms - span_ms, 1) if span_ms else 0
     at = "" if as_of is None else render_as_of(as_of)
     view = compute_lanes_view(answer, since_ms, until_ms, at_ms)
     next_url = ""

@@ -134,7 +134,7 @@ def compute_stretches(
         end_ms = scale.end_ms if is_last else moments[spans[number + 1].moment].timestamp_ms
         owner = span.owner if span.HasField("owner") else -1
         target = span.target if span.HasField("target") else -1
-        if (owner, target) == (-1, -1) and is_last:
+        if end_ms <= scale.begin_ms or ((owner, target) == (-1, -1) and is_last):
             continue
         if owner < 0:
             kind = Kind.GAP

@@ -174,6 +174,12 @@ async def test_lanes_of_both_protocols_have_owners_gaps_and_what_is_withheld(gol
         classic = (await browser.get(f"/groups/{CLASSIC_GROUP}/lanes?span=0")).text
         assert '<g class="owned">' in classic
         assert '<g class="withheld">' not in classic
+        moments = (await browser.get(f"/groups/{GROUP}/moments")).json()
+        offset, at_ms, _ = moments[10]
+        for at in (f"offset:{offset}", at_ms):
+            found = await browser.get(make_url("groups", GROUP, "lanes", at=at, span=300_000))
+            assert 'class="mark"' in found.text
+            assert '<g class="owned">' in found.text
         recent = read_text((await browser.get(f"/groups/{GROUP}/lanes")).text)
         assert "No partition had an owner" in recent
 

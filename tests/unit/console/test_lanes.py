@@ -98,3 +98,10 @@ def test_what_lasts_no_time_is_still_seen_and_stays_inside() -> None:
 def test_owners_differ_by_color_and_pattern() -> None:
     looks = {(compute_color(n), compute_pattern(n)) for n in range(COLORS * PATTERNS)}
     assert len(looks) == COLORS * PATTERNS
+
+
+def test_what_ended_before_the_chart_begins_is_not_on_it() -> None:
+    answer = make_answer(*SPANS)
+    lane = answer.topics[0].partitions[0]
+    stretches = compute_stretches(lane, answer.moments, Scale(3_000, 5_000))
+    assert [each.kind for each in stretches] == [Kind.GAP, Kind.OWNED]
