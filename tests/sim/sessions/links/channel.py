@@ -58,6 +58,14 @@ class SimChannel:
 
         return start
 
+    def unary_stream(self, path: str, *_: Any, **__: Any) -> Callable[..., Any]:
+        """Of no use to the SDK; a stub asks for it nevertheless."""
+
+        def start(request: Any, **_: Any) -> Any:
+            raise NotImplementedError(path)
+
+        return start
+
     def stream_stream(
         self, path: str, request_serializer: Any, response_deserializer: Any, **_: Any
     ) -> Callable[..., SimStreamCall]:

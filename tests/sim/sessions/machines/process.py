@@ -163,7 +163,7 @@ class Server:
         self.runtime.begin_load()
         self._door = GrpcServer(self.runtime, AllowAll(), GrpcSettings())
         # These are told in any order where it stops: here always in the same.
-        self._door._sessions._sessions = InOrder()  # type: ignore[assignment]
+        self._door._services.sessions._sessions = InOrder()  # type: ignore[assignment]
         self._door._waits._waiting = InOrder()  # type: ignore[assignment]
         self.loop.create_task(self._serve(self._door))
 
