@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
+
+import grpc
 
 from console.listing.asking import Ask
 from console.views.lag_view import Lag, compute_lag
@@ -27,6 +30,8 @@ GROUPS_MAX: Final = 1_000
 """Groups whose figures are remembered; those that nobody has seen for longest are forgotten."""
 SAMPLES_MAX: Final = 60
 CAUSE_CHARS: Final = 160
+
+_NOTHING_TO_SEE: Final = ("GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +117,23 @@ class GroupFigures:
                 self._working = asyncio.create_task(self._work())
         return wanted
 
+    async def _ask_one(self, group_id: str) -> Figures:
+        return await ask_figures(self._ask, group_id, self._monotonic_ms)
+
+    def _note(self, group_id: str, figures: Figures) -> None:
+        watched = self._find(group_id)
+        watched.figures = figures
+        if figures.lag.records is not None and not figures.lag.unknown:
+            _sample(watched.lags, figures.at_ms, figures.lag.records)
+
     async def _work(self) -> None:
         """Ask for one group after another: what is behind all pages costs no more than one call."""
         try:
             while self._wanted:
                 group_id = next(iter(self._wanted))
-                figures = await ask_figures(self._ask, group_id, self._monotonic_ms)
-                watched = self._find(group_id)
-                watched.figures = figures
-                if figures.lag.records is not None and not figures.lag.unknown:
-                    _sample(watched.lags, figures.at_ms, figures.lag.records)
+                # As over a quota, or while groups are loaded: whoever looks again asks again.
+                with suppress(CallRefused):
+                    self._note(group_id, await self._ask_one(group_id))
                 wanted = self._wanted.pop(group_id, None)
                 if wanted is not None and not wanted.done():
                     wanted.set_result(None)
@@ -133,7 +145,7 @@ class GroupFigures:
 
 
 async def ask_figures(ask: Ask, group_id: str, monotonic_ms: Callable[[], int]) -> Figures:
-    """The figures now; what the visitor may not see, or is not there, is not known."""
+    """The figures now. Raises ``CallRefused`` if they cannot be had now."""
     began_ms = monotonic_ms()
     lag = await ask_lag(ask, group_id)
     rebalance = await ask_last_rebalance(ask, group_id)
@@ -142,22 +154,30 @@ async def ask_figures(ask: Ask, group_id: str, monotonic_ms: Callable[[], int]) 
 
 
 async def ask_lag(ask: Ask, group_id: str) -> Lag:
-    """The lag of a group."""
+    """The lag of a group; none of a group that is not there or not to be seen.
+
+    Raises ``CallRefused`` if it cannot be had now.
+    """
     request = group_pb2.FetchOffsetsRequest(group_id=group_id, with_end_offsets=True)
-    try:
-        answer = await ask("GroupService", "FetchOffsets", request)
-    except CallRefused:
-        return Lag(None)
+    answer = await ask("GroupService", "FetchOffsets", request)
+    if answer.error.reason and answer.error.reason not in _NOTHING_TO_SEE:
+        error = answer.error
+        raise CallRefused(grpc.StatusCode.UNAVAILABLE, error.error_message, error.reason)
     return await run_steps(compute_lag(answer.topics))
 
 
 async def ask_last_rebalance(ask: Ask, group_id: str) -> LastRebalance | None:
-    """The last rebalance of a group."""
+    """The last rebalance of a group; none of a group that is not there or not to be seen.
+
+    Raises ``CallRefused`` if it cannot be had now.
+    """
     request = explain_pb2.ExplainGroupRequest(group_id=group_id, page_size=1)
     try:
         answer = await ask("ExplainService", "ExplainGroup", request)
-    except CallRefused:
-        return None
+    except CallRefused as refused:
+        if refused.reason in _NOTHING_TO_SEE:
+            return None
+        raise
     for rebalance in answer.rebalances:
         goes_on = rebalance.ending == explain_pb2.REBALANCE_ENDING_GOES_ON
         cause = describe_cause(rebalance)

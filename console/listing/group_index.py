@@ -91,7 +91,7 @@ class GroupIndex:
                 self._passed_ms = began_ms
                 await asyncio.sleep(PAUSE_MS / 1_000)
         except CallRefused:
-            # Whoever may not list groups is told so by the page.
+            # As over a quota: whoever looks again begins again, with what is there already.
             pass
         finally:
             self._gathering = None
