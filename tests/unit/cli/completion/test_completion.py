@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from tests.groups import CHECKOUT
 from tests.unit.cli.admin.test_admin_commands import Server, invoke, server
+from tests.unit.cli.admin.test_group_administration import commit
 
 __all__ = ["server"]
 
@@ -87,16 +89,25 @@ def find_settings(prefix: str) -> list[str]:
 
 
 async def test_groups_and_topics_of_the_server(tmp_path: Path, server: Server) -> None:
-    import asyncio
-
     created = await server.run("topic", "create", "orders=2", "ordinary=1", "payments=1")
     assert created.exit_code == 0
+    for group in ("billing", "billing-eu", "bill$(touch x)", "other"):
+        await commit(server, group, "orders", 0)
     terminal = Terminal(tmp_path, server.address)
+    nobody = Terminal(tmp_path)
     words = await asyncio.to_thread(
-        terminal.complete, "muster topic delete ord", "muster group watch x"
+        terminal.complete, "muster topic delete ord", "muster group watch bil", "muster why o"
     )
-    assert sorted(words[0]) == ["orders", "ordinary"]
-    assert words[1] == []
+    assert [sorted(each) for each in words] == [
+        ["orders", "ordinary"],
+        ["billing", "billing-eu"],
+        ["other"],
+    ]
+    named = await asyncio.to_thread(
+        nobody.complete, f"muster group describe --server {server.address} billing-"
+    )
+    assert named == [["billing-eu"]]
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_server_that_is_not_there_is_no_word_on_the_terminal(tmp_path: Path) -> None:
