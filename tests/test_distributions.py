@@ -21,6 +21,9 @@ from muster import __version__
 from tests.groups import CHECKOUT
 from tests.support.waiting import wait_until
 
+# A package index and its cache decide how long an installation takes.
+pytestmark = pytest.mark.timeout(300)
+
 SERVER_PACKAGES = {
     "cli",
     "console",
