@@ -42,10 +42,15 @@ class AuthorizedChannel:
 
         return call
 
+    def unary_stream(self, *method: Any, **codecs: Any) -> Callable[..., Any]:
+        """A stream of answers, with the token that is there."""
+        return self._start_with_present(self._channel.unary_stream(*method, **codecs))
+
     def stream_stream(self, *method: Any, **codecs: Any) -> Callable[..., Any]:
         """A session, with the token that is there."""
-        start = self._channel.stream_stream(*method, **codecs)
+        return self._start_with_present(self._channel.stream_stream(*method, **codecs))
 
+    def _start_with_present(self, start: Callable[..., Any]) -> Callable[..., Any]:
         def call(requests: Any = None, **options: Any) -> Any:
             return start(requests, metadata=self._authorization.present, **options)
 
