@@ -19,8 +19,10 @@ _GREETINGS: Final = (
     b"WARNING: A terminally deprecated method ",
     b"WARNING: sun.misc.Unsafe",
     b"WARNING: Please consider reporting this",
+    b"Setting default log level to ",
+    b"To adjust logging level use ",
 )
-"""How lines begin that Java writes before any of its logging can be set up."""
+"""How lines begin that Java and Spark write before any logging can be set up."""
 
 
 @contextmanager
