@@ -26,6 +26,10 @@ from pipeline.source.server.server_access import ServerAccess, find_access
 from pipeline.source.server.server_log import ServerLog
 from pipeline.source.slice_reading import read_slices
 from tests.golden.past_server import PastServer, import_golden, running_past_server
+from tests.support.certificates import Authority
+from tests.support.service.logins import Logins
+from tests.support.service.server_tls import make_server_tls
+from tests.support.service.stand import running_stand
 
 RECORDS_OPTIONS = parse_options({"path": "/x", "decode": "records"})
 
@@ -235,6 +239,30 @@ def test_a_clients_file_becomes_what_a_connection_needs(tmp_path: Path) -> None:
     file.write_text("security.protocol=NONE\n")
     with pytest.raises(OptionError, match=r"client\.properties: security\.protocol NONE"):
         find_access(ServerAddress("h:1", str(file)))
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+async def test_tls_and_a_password_go_with_each_call(tmp_path: Path, is_right: bool) -> None:
+    """The server of this test has no log on disk, and says so to those whom it knows alone."""
+    authority = Authority(tmp_path)
+    file = tmp_path / "client.properties"
+    password = "secret" if is_right else "planted"
+    file.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config="
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="alice" password="{password}";\n'
+        f"ssl.truststore.type=PEM\nssl.truststore.location={authority.file}\n"
+    )
+    logins = Logins()
+    tls, authenticate = make_server_tls(authority), logins.make().authenticate
+    async with running_stand(tls=tls, authenticate=authenticate) as stand:
+        address = ServerAddress(stand.target, str(file))
+        with pytest.raises(SourceError) as failed:
+            await asyncio.to_thread(ServerLog, address, 0.0)
+    logins.stop()
+    assert ("no log on disk" in str(failed.value)) == is_right
+    assert ("SASL_AUTHENTICATION_FAILED" in str(failed.value)) == (not is_right)
+    assert "planted" not in str(failed.value)
 
 
 def test_a_slice_carries_what_a_task_needs_and_can_be_sent() -> None:
