@@ -56,7 +56,7 @@ GROUPS = (
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
     Group("pipeline", 2.5, ("unit/pipeline/", "pipeline/")),
-    Group("console", 1.5, ("console/", "unit/console/")),
+    Group("console", 1.5, ("console/", "unit/console/"), "loadfile"),
     Group("security", 2, ("security/",), "loadfile", workers=3),
     Group("upstream", 2.5, ("upstream/",), "loadfile"),
     Group(

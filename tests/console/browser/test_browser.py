@@ -14,8 +14,6 @@ from muster.v1 import admin_pb2, types_pb2
 from tests.console.browser.conftest import CLASSIC, GROUP, HOSTILE, LOCKED, TOPIC, Scene
 from tests.support.console.chromium import Watched, open_page
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 PAGES_MAX = 80
 NO_PAGES = ("/static", "/metrics", "/livez", "/readyz", "/version")
 
