@@ -37,7 +37,8 @@ Answer = Callable[[Visit], Awaitable[Response]]
 
 async def serve_page(site: Site, request: Request, page: Page) -> Response:
     """Serve a page to who may see it."""
-    return await _serve(site, request, page.handle, is_open=page.is_open)
+    takes_form = page.method == "POST"
+    return await _serve(site, request, page.handle, is_open=page.is_open, takes_form=takes_form)
 
 
 async def serve_refusal(site: Site, request: Request, refusal: Refusal) -> Response:
@@ -46,7 +47,7 @@ async def serve_refusal(site: Site, request: Request, refusal: Refusal) -> Respo
     async def handle(visit: Visit) -> Response:
         return await show_refusal(visit, refusal)
 
-    return await _serve(site, request, handle, is_open=True)
+    return await _serve(site, request, handle, is_open=True, takes_form=False)
 
 
 async def show_refusal(visit: Visit, refusal: Refusal) -> Response:
@@ -55,7 +56,9 @@ async def show_refusal(visit: Visit, refusal: Refusal) -> Response:
     return await visit.render("error.html", head, status=refusal.status, refusal=refusal)
 
 
-async def _serve(site: Site, request: Request, handle: Answer, *, is_open: bool) -> Response:
+async def _serve(
+    site: Site, request: Request, handle: Answer, *, is_open: bool, takes_form: bool
+) -> Response:
     browser = site.browsers.find(request.cookies.get(site.browsers.cookie))
     visit = Visit(site, request, browser, Visitor(NOBODY, _compute_peer(request)))
     sets_cookie = False
@@ -67,7 +70,7 @@ async def _serve(site: Site, request: Request, handle: Answer, *, is_open: bool)
         else:
             sets_cookie = browser.is_new
             visit = await _find_visitor(visit, is_open=is_open)
-            if request.method == "POST":
+            if takes_form:
                 visit = await _read_form(visit)
             response = await handle(visit)
     except NotSignedIn:

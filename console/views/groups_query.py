@@ -116,7 +116,8 @@ def parse_groups_query(asked: Mapping[str, str]) -> GroupsQuery:
     if sort not in {each.value for each in Sort}:
         raise InputError(f"sort is one of {', '.join(each.value for each in Sort)}.")
     page = asked.get("page", "") or "1"
-    if not (page.isascii() and page.isdecimal() and 0 < int(page) <= PAGE_MAX):
+    is_number = page.isascii() and page.isdecimal() and len(page) < 20
+    if not (is_number and 0 < int(page) <= PAGE_MAX):
         raise InputError("page is a number from 1.")
     group_type, state = _find("type", asked, TYPES), _find("state", asked, STATES)
     return GroupsQuery(search, group_type, state, Sort(sort), int(page))

@@ -313,3 +313,22 @@ async def test_names_are_text_on_every_page(stand: Stand, browser: Browser) -> N
         assert not tags
         assert "&lt;b&gt;x&lt;/b&gt;" in answer.text
     assert "\\x1b[31m" in read_text(done.text)
+
+
+@pytest.mark.parametrize("number", ["-+5", "+", "9" * 19, "-" + "9" * 19, "9" * 5_000])
+@pytest.mark.parametrize(
+    ("action", "fields"),
+    [
+        ("reset", {"strategy": "shift_by", "value": "{}"}),
+        ("reset", {"strategy": "to_offset", "value": "{}"}),
+        ("undo", {"change": "{}"}),
+    ],
+)
+async def test_what_is_no_number_is_said(
+    stand: Stand, browser: Browser, action: str, fields: dict[str, str], number: str
+) -> None:
+    sent = {name: value.format(number) for name, value in fields.items()}
+    await join(stand, "m1")
+    answer = await browser.post(f"/groups/g/actions/{action}", sent, shown_on="/groups/g/actions")
+    assert answer.status_code == 400
+    assert "is not a number" in read_text(answer.text)

@@ -162,6 +162,7 @@ async def test_twenty_thousand_groups_page_by_page(stand: Stand, many_ids: list[
         assert find_groups(last.text) == many_ids[-ROWS_MAX:]
         assert 'rel="next"' not in last.text
         assert Counter(calls.asked)["ListGroups"] == 2, "one to get there, whatever the page"
+        assert (await browser.get(f"/groups?page={'9' * 5_000}")).status_code == 400
         beyond = await browser.get("/groups?q=p-19&page=21")
         assert "the list has 1000 groups" in read_text(beyond.text)
         found = await browser.get("/groups?q=OUP-0777")

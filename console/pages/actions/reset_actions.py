@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -36,6 +37,8 @@ _TEXTS: Final = ("to_datetime", "by_duration", "to_group", "to_as_of")
 _NUMBERS: Final = ("shift_by", "to_offset")
 _FLAGS: Final = ("to_earliest", "to_latest", "to_current")
 _WORDS_FIELD: Final = "words"
+_NUMBER: Final = re.compile(r"[-+]?[0-9]{1,19}")
+_NUMBER_MAX: Final = (1 << 63) - 1
 
 
 def _read_wall_ms() -> int:
@@ -80,8 +83,7 @@ def _fill_strategy(visit: Visit, request: reset_pb2.ResetOffsetsRequest) -> list
 
 
 def _parse_number(option: str, text: str) -> int:
-    digits = text.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 19):
+    if not _NUMBER.fullmatch(text) or abs(int(text)) > _NUMBER_MAX:
         raise InputError(f"{option} {text!r} is not a number")
     return int(text)
 
