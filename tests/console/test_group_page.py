@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from console.live import live_group
+from console.pages import lanes_page
 from console.urls import make_url
+from console.views.lanes_view import compute_lanes_view
 from console.visible import show_all
 from model.acls import Operation, ResourceType
 from muster.v1 import group_pb2, types_pb2
@@ -159,6 +163,23 @@ async def test_beyond_the_history_it_says_so(golden: Path) -> None:
         assert "future" in read_text(answer.text)
         answer = await browser.get(f"/groups/{GROUP}?at=1")
         assert answer.status_code == 404
+
+
+async def test_lanes_are_drawn_beside_the_event_loop(
+    golden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bug: those of 20,000 changes held it for a tenth of a second."""
+    threads: list[threading.Thread] = []
+
+    def note(*asked: Any) -> Any:
+        threads.append(threading.current_thread())
+        return compute_lanes_view(*asked)
+
+    monkeypatch.setattr(lanes_page, "compute_lanes_view", note)
+    async with running_past_server(golden) as server, Browser(make_site(server.calls)) as browser:
+        assert (await browser.get(f"/groups/{GROUP}/lanes?span=0")).status_code == 200
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_lanes_of_both_protocols_have_owners_gaps_and_what_is_withheld(golden: Path) -> None:
