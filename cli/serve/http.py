@@ -63,6 +63,7 @@ class HttpServer:
         versions: Mapping[str, str],
         settings: HttpSettings | None = None,
         tls: TlsContexts | None = None,
+        *,
         console: ASGIApp | None = None,
         more: Sequence[BaseRoute] = (),
     ) -> None:

@@ -271,16 +271,16 @@ class Service:
             compute_versions(),
             self._http_settings,
             self._doors.http_tls,
-            make_console_door(
+            console=make_console_door(
                 self._resolved,
                 self._doors,
                 audit,
-                self._grpc.local_calls,
-                authorizer,
-                runtime.cluster_id,
-                self._make_fact_finder(runtime).find,
+                calls=self._grpc.local_calls,
+                authorizer=authorizer,
+                cluster_id=runtime.cluster_id,
+                find_facts=self._make_fact_finder(runtime).find,
             ),
-            self._measuring.make_routes(),
+            more=self._measuring.make_routes(),
         )
         await self._doors.start(lambda: runtime.fake_salt_secret)
         self.addresses.update(await bind_all(self._kafka, self._doors.listeners))

@@ -38,7 +38,6 @@ class Seen:
 class GroupRow:
     """One group. ``ago`` and ``cause`` are of its last rebalance; times are wall ms or words."""
 
-    group_id: str
     text: str
     url: str
     group_type: str
@@ -144,7 +143,6 @@ def _compute_row(group: admin_pb2.GroupSummary, seen: Seen, now_ms: int) -> Grou
     rebalanced_ms = seen.rebalanced_ms
     ago = "" if rebalanced_ms is None else render_span(max(0, now_ms - rebalanced_ms))
     return GroupRow(
-        group_id=group_id,
         text=shorten(group_id),
         url=f"/groups/{segment}" if len(segment) <= LINK_CHARS else "",
         group_type=render_type(group.group_type),

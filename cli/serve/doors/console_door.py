@@ -59,6 +59,7 @@ def make_console_door(
     resolved: Resolved,
     doors: Doors,
     audit: Audit,
+    *,
     calls: LocalCalls,
     authorizer: Authorizer,
     cluster_id: str,

@@ -165,11 +165,9 @@ class ConsumerGroup:
             return ConsumerGroupState.EMPTY
         if self.group_epoch > self.target_epoch:
             return ConsumerGroupState.ASSIGNING
-        # A loop, not `all`: lists of groups ask this of every member.
-        for entry in self.entries.values():
-            if entry.is_member and not entry.is_reconciled_to(self.target_epoch):
-                return ConsumerGroupState.RECONCILING
-        return ConsumerGroupState.STABLE
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
 
     def subscribes_to(self, name: TopicName) -> bool:
         """Whether any member subscribes to the topic, by name or by regular expression."""

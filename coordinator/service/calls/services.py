@@ -29,6 +29,8 @@ class Services:
     if the log is not on disk, ``rights`` without access control, ``end_offsets`` without records.
     """
 
+    # More than 15 attributes: all that services share.
+
     coordinator: Coordinator
     access: Access
     limits: Limits

@@ -37,7 +37,7 @@ def load(authority: Authority, *, requires_client: bool = False) -> TlsContexts:
 async def serving(
     tls: TlsContexts, settings: HttpSettings | None = None, console: ASGIApp | None = None
 ) -> AsyncIterator[int]:
-    server = HttpServer(lambda: True, make_metrics, {}, settings, tls, console)
+    server = HttpServer(lambda: True, make_metrics, {}, settings, tls, console=console)
     port = await server.start("127.0.0.1", 0)
     try:
         yield port
