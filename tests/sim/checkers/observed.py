@@ -77,14 +77,8 @@ Owned = tuple[TopicPartitions, ...] | None
 LATE_MS = 2_000
 """What a deadline may be late by."""
 
-ENDING = (
-    ConsumerGroupLeave,
-    LeaveGroup,
-    RemoveMembers,
-    ExpireMember,
-    ExpireClassicDeadline,
-    JoinGroup,
-)
+LEAVING = (ConsumerGroupLeave, LeaveGroup, RemoveMembers)
+ENDING = (*LEAVING, ExpireMember, ExpireClassicDeadline, JoinGroup)
 """What may bring a consumer group to its end."""
 
 REFUSED_BY_SETTINGS = (ErrorCode.UNSUPPORTED_ASSIGNOR, ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -94,8 +88,7 @@ REFUSED_BY_SETTINGS = (ErrorCode.UNSUPPORTED_ASSIGNOR, ErrorCode.GROUP_MAX_SIZE_
 class ObservedRuntime(Runtime):
     """``clock_ms`` is the world's.
 
-    ``on_expired`` hears of members that a deadline removed, ``on_removed`` of those that an
-    administrator did, ``on_joined`` of accepted joins.
+    ``on_expired`` hears of members that a deadline removed, ``on_joined`` of accepted joins.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
