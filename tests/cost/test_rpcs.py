@@ -23,6 +23,7 @@ from coordinator.core.groups.quota_changes import ENTITIES_MAX
 from coordinator.core.replay.group_records import replay
 from coordinator.runtime.as_of.history_reads import HistoryReads
 from coordinator.runtime.as_of.history_worker import PastOwnerships
+from coordinator.runtime.as_of.log_reads import LogReads, PartitionDescription
 from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
@@ -31,6 +32,7 @@ from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.group_descriptions import describe_group
 from coordinator.service.admin.history_service import HistoryService
+from coordinator.service.admin.log_service import LogService
 from coordinator.service.admin.quota_service import QuotaService
 from coordinator.service.admin.record_service import RecordService
 from coordinator.service.admin.reset_service import ResetService
@@ -72,6 +74,7 @@ from muster.v1 import (
     freeze_pb2,
     group_pb2,
     history_pb2,
+    log_pb2,
     ownership_pb2,
     quota_pb2,
     record_pb2,
@@ -81,6 +84,7 @@ from muster.v1 import (
     what_if_pb2,
 )
 from storage.causes_codec import encode_causes_key, encode_rebalance
+from storage.log.trim import HistoryStart
 from storage.offset_changes_codec import encode_change_key, encode_offset_change
 from tests.cost.server import CostServer, cost_server
 from tests.cost.test_acls import fill as fill_acls
@@ -115,6 +119,7 @@ FILES: Final = (
     what_if_pb2,
     explain_pb2,
     record_pb2,
+    log_pb2,
 )
 METHODS: Final[list[MethodDescriptor]] = [
     method
@@ -261,6 +266,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         "FreezeService": FreezeService(services),
         "HistoryService": HistoryService(services),
         "RecordService": RecordService(services),
+        "LogService": LogService(services, cast(LogReads, LOG)),
     }
 
 
@@ -353,6 +359,24 @@ def make_ownerships(server: CostServer, n: int) -> None:
     )
 
 
+class Log:
+    """A log of so many partitions."""
+
+    cluster_id = "c"
+    partitions = 0
+
+    def describe(self) -> Iterator[PartitionDescription]:
+        for number in map(LogPartition, range(self.partitions)):
+            yield PartitionDescription(number, HistoryStart(LogOffset(0), -1), LogOffset(5))
+
+
+LOG: Final = Log()
+
+
+def make_log(server: CostServer, n: int) -> None:
+    LOG.partitions = n
+
+
 def make_offset_changes(server: CostServer, n: int) -> None:
     """A group whose offsets were reset so often."""
     resets = (
@@ -383,6 +407,7 @@ ANSWERS: Final[dict[str, tuple[Prepare, int]]] = {
     "ExplainGroup": (make_rebalances, 500),
     "ListOffsetChanges": (make_offset_changes, 500),
     "ListOwnerships": (make_ownerships, 500),
+    "DescribeLog": (make_log, 500),
     "ListAcls": (fill_acls, 2_000),
     "DeleteAcls": (fill_acls, 2_000),
     "ListUsers": (fill_users, 2_000),
@@ -406,10 +431,10 @@ LIMITS: Final = {
 OF_ONE_THING: Final = {
     "EndTransaction", "CreateTopic", "GrowTopic", "Heartbeat", "CreateBackup", "Session",
     "CheckAccess", "CreateUser", "AlterUser", "DeleteUser", "GetUpstream",
-    "Check", "GetReset", "FreezeGroup", "ResumeGroup", "WatchGroup",
+    "Check", "GetReset", "FreezeGroup", "ResumeGroup", "WatchGroup", "ReadLog",
 }  # fmt: skip
 """Neither their requests nor their answers have very many; actions of a session and the looks of a
-watch have turns of their own (test_sessions.py, test_watches.py)."""
+watch have turns of their own (test_sessions.py, test_watches.py), and the log is read by others."""
 
 
 @pytest.mark.parametrize("name", ANSWERS)
