@@ -430,6 +430,18 @@ async def test_the_page_lists_every_metric_and_no_other(runtime: Runtime) -> Non
     assert listed == served
 
 
+def test_other_pages_name_metrics_that_the_page_lists() -> None:
+    page = (CHECKOUT / "docs/metrics.md").read_text()
+    listed = set(re.findall(r"^\| `(muster_\w+)`", page, re.MULTILINE))
+    named = {
+        f"{path.name}: {name}"
+        for path in (CHECKOUT / "docs").glob("*.md")
+        for name in re.findall(r"`(muster_[a-z_]+[a-z])(?:\{[^`]*\})?`", path.read_text())
+        if name not in listed and re.sub(r"_(bucket|count|sum)$", "", name) not in listed
+    }
+    assert named == set()
+
+
 def test_the_size_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").write_bytes(b"x" * 5_000)
