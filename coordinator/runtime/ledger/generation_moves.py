@@ -10,6 +10,8 @@ from model.ids import MemberId
 
 BYTES_MAX: Final = 200_000
 """The assignments of larger groups are not read: each partition takes 4 bytes, and some 200 ns."""
+MEMBERS_MAX: Final = 500
+"""Nor are those of more members that got something else: each takes some 5 µs."""
 
 
 def compute_generation_moves(before: ClassicGroup | None, after: ClassicGroup) -> int | None:
@@ -45,7 +47,7 @@ def _find_owners(
         for member_id, assignment in given.items()
         if assignment and member_id not in kept
     }
-    if sum(map(len, changed.values())) > BYTES_MAX:
+    if len(changed) > MEMBERS_MAX or sum(map(len, changed.values())) > BYTES_MAX:
         return None
     owners: dict[tuple[str, int], MemberId] = {}
     for member_id, assignment in changed.items():
