@@ -34,9 +34,9 @@ class Group:
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 5.5, ("",)),
-    Group("cost", 3, ("cost/",)),
-    Group("sim", 2.5, ("sim/",)),
-    Group("soak", 3, ("soak/",)),
+    Group("cost", 2.5, ("cost/",)),
+    Group("sim", 2, ("sim/",)),
+    Group("soak", 2, ("soak/",)),
     Group(
         "log",
         3,
@@ -55,13 +55,13 @@ GROUPS = (
         ("unit/translator/", "migration/", "pipeline/test_audit_job.py"),
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
-    Group("pipeline", 2.5, ("unit/pipeline/", "pipeline/")),
-    Group("console", 1.5, ("console/", "unit/console/"), "loadfile"),
+    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
+    Group("console", 2, ("console/", "unit/console/"), "loadfile"),
     Group("security", 2, ("security/",), "loadfile", workers=3),
     Group("upstream", 2.5, ("upstream/",), "loadfile"),
     Group(
         "e2e",
-        8.5,
+        9.5,
         (
             "interop/",
             "differential/",
