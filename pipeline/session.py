@@ -118,13 +118,16 @@ def ship_package(spark: SparkSession) -> None:
 
 def write_package(archive: Path) -> None:
     """Write the packages for executors to a zip file from which Python can import."""
+    files: dict[Path, Path] = {}
+    for name in _SHIPPED:
+        root = _find_root(name.partition("/")[0])
+        inits = (root / outer / "__init__.py" for outer in Path(name).parents[:-1])
+        for file in (*inits, *sorted((root / name).rglob("*.py"))):
+            # Two of the packages may be in one that is not sent as a whole.
+            files[file.relative_to(root)] = file
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
-        for name in _SHIPPED:
-            root = _find_root(name.partition("/")[0])
-            for outer in Path(name).parents[:-1]:
-                package.write(root / outer / "__init__.py", outer / "__init__.py")
-            for file in sorted((root / name).rglob("*.py")):
-                package.write(file, file.relative_to(root))
+        for name_in_archive, file in files.items():
+            package.write(file, name_in_archive)
 
 
 def _find_root(package: str) -> Path:
