@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cli.serve.http_protocol import HttpSettings, make_protocol
 from gateway.connection.listener import share
@@ -132,7 +132,13 @@ class HttpServer:
             *self._more,
         ]
         if self._console is not None:
-            routes.append(Mount("/", self._console))
+            # Else the console would be asked for what is here in another method.
+            others = [
+                Route(route.path, _MethodNotAllowed())
+                for route in routes
+                if isinstance(route, Route)
+            ]
+            routes += [*others, Mount("/", self._console)]
         return Starlette(routes=routes)
 
     async def _livez(self, request: Request) -> Response:
@@ -149,6 +155,14 @@ class HttpServer:
 
     async def _version(self, request: Request) -> Response:
         return JSONResponse(self._versions)
+
+
+class _MethodNotAllowed:
+    """Refuses a request of a path that is served for GET alone."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = PlainTextResponse("method not allowed\n", 405, headers={"allow": "GET, HEAD"})
+        await refusal(scope, receive, send)
 
 
 def _listen(host: str, port: int, backlog: int) -> socket.socket:

@@ -319,6 +319,8 @@ READS: Final = {
     "AdminService.ListTransactions",
     "AdminService.ListTopics",
     "GroupService.FetchOffsets",
+    "AdminService.WatchGroup", "HistoryService.ListOwnerships", "RecordService.ListRecords",
+    "LogService.DescribeLog", "LogService.ReadLog",
 }  # fmt: skip
 BY_MEMBERS: Final = {
     "ClassicService.JoinGroup",

@@ -189,7 +189,12 @@ def test_http_is_open_and_has_nothing_to_change(doors: Doors) -> None:
             for method in ("POST", "PUT", "DELETE", "PATCH"):
                 refused = client.request(method, path, content=b"{}")
                 assert refused.status_code == httpx.codes.METHOD_NOT_ALLOWED
-        assert client.get("/groups").status_code == httpx.codes.NOT_FOUND
+        shown = client.get("/groups")
+        assert shown.status_code == httpx.codes.SEE_OTHER
+        assert shown.headers["location"].startswith("/signin")
+        origin = {"origin": f"http://{doors.server.http}"}
+        refused = client.post("/groups/g/actions/delete/confirm", content=b"", headers=origin)
+        assert refused.status_code == httpx.codes.UNAUTHORIZED
         assert len(written) == 1
         assert read_log() == written
 
