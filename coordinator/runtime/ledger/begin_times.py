@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from model.ids import GroupId
+
+KEPT_MAX: Final = 10_000
+"""Groups that are remembered while the clock stands still, which it may do for hours."""
 
 
 class BeginTimes:
@@ -28,4 +33,6 @@ class BeginTimes:
         latest = self._latest.get(group_id)
         at_ms = now_ms if latest is None else max(latest + is_first, now_ms)
         self._latest[group_id] = at_ms
+        if len(self._latest) > KEPT_MAX:
+            del self._latest[next(iter(self._latest))]
         return at_ms

@@ -30,8 +30,9 @@ SETTINGS = CoordinatorSettings(
     group_consumer_regex_refresh_interval_ms=10_000,
 )
 _NOT_THE_RUNTIMES = (MemoryLogStore, VirtualScheduler, FunctionType, MethodType, Stats, type)
-_BOUNDED_OTHERWISE = ("RegexMatches.", "_Known.")
-"""What patterns match is a cache with a bound of its own (``test_regexes``)."""
+_BOUNDED_OTHERWISE = ("RegexMatches.", "_Known.", "BeginTimes.")
+"""What patterns match is a cache with a bound of its own (``test_regexes``), and so are the times
+of rebalances that began now (``test_begin_times``)."""
 _OWN = ("coordinator", "model", "muster", "storage", "tests", "translator")
 
 

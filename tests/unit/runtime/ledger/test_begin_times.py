@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from coordinator.runtime.ledger import begin_times
 from coordinator.runtime.ledger.begin_times import BeginTimes
 from model.ids import GroupId
 
@@ -28,3 +31,14 @@ def test_only_those_of_now_are_kept() -> None:
     assert len(times._latest) == 100
     times.compute(G, 6, is_first=True)
     assert set(times._latest) == {G}
+
+
+def test_very_many_are_forgotten_while_the_clock_stands_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(begin_times, "KEPT_MAX", 1)
+    times = BeginTimes()
+    times.compute(G, 5, is_first=True)
+    times.compute(H, 5, is_first=True)
+    assert times.compute(H, 5, is_first=True) == 6
+    assert times.compute(G, 5, is_first=True) == 5
