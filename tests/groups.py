@@ -34,7 +34,7 @@ class Group:
 GROUPS = (
     Group("assignors", 0.5, ("unit/assignors/", "properties/assignors/")),
     Group("protocol", 5.5, ("",)),
-    Group("cost", 2.5, ("cost/",)),
+    Group("cost", 3, ("cost/",)),
     Group("sim", 2, ("sim/",)),
     Group("soak", 2, ("soak/",)),
     Group(
@@ -61,7 +61,7 @@ GROUPS = (
     Group("upstream", 2.5, ("upstream/",), "loadfile"),
     Group(
         "e2e",
-        9.5,
+        9,
         (
             "interop/",
             "differential/",

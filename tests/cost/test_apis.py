@@ -28,7 +28,7 @@ from tests.cost.test_core import ASSIGNMENT, SUBSCRIPTION
 from tests.cost.turns import ATOMIC_STEPS_MAX, TURN_STEPS_MAX, Counted, check_law
 from tests.support.virtual.server import CALLER
 
-N: Final = 1_500
+N: Final = 2_500
 """More than any slice has."""
 ELEMENTS_MAX: Final = GatewaySettings().gateway_array_elements_max
 SETTINGS: Final = replace(AT_REST, group_initial_rebalance_delay_ms=0)
