@@ -43,8 +43,10 @@ OF_THE_MACHINE: Final = {
     "MusterDiskFills",
     "MusterLogFlushSlow",
     "MusterLoopLate",
+    "MusterRebalanceStorm",
 }
-"""What may be true of a machine that has other work."""
+"""What may be true of a machine that has other work, and of the load: it rebalances ten times
+in a minute, which is extrapolated to more."""
 OF_CLUSTERS: Final = "muster-upstream.json"
 
 

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import pytest
 
-from cli.admin.resets.undo_listings import describe_effect
 from model.ids import GroupId, LogPartition, compute_log_partition
 from muster.v1 import reset_pb2
 from storage.log.trim import compute_trim_limit
@@ -18,6 +17,7 @@ from tests.golden.kafka_log import PARTITIONS
 from tests.golden.past_server import PastServer, running_past_server
 from tests.support.trimming import trim_once
 from tests.unit.cli.admin.test_admin_commands import Result, invoke
+from wording.undos import describe_undo
 
 Run: TypeAlias = Callable[..., Awaitable[Result]]
 ORDERS = ("orders,0,10\n", "orders,1,11\n")
@@ -103,10 +103,10 @@ def test_what_it_asks() -> None:
     row = reset_pb2.ResetPartition(topic_name="orders", offset_after=7)
     shown = reset_pb2.ResetOffsetsResponse(undone=change, partitions=[row])
     what = "The deletion of offsets of 2026-11-20T22:44:16.852Z by User:a will be undone"
-    assert describe_effect("g", shown) == f"{what}."
+    assert describe_undo(shown) == f"{what}."
     shown.partitions[0].offset_before = 3
     shown.live = True
-    assert describe_effect("g", shown) == (
+    assert describe_undo(shown) == (
         f"{what}; what was committed since is overwritten. The members give up these partitions "
         "first; then they get them."
     )
