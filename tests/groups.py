@@ -36,7 +36,7 @@ GROUPS = (
     Group("protocol", 5.5, ("",)),
     Group("cost", 3, ("cost/",)),
     Group("sim", 2, ("sim/",)),
-    Group("soak", 2, ("soak/",)),
+    Group("soak", 3, ("soak/",)),
     Group(
         "log",
         3,
@@ -55,8 +55,8 @@ GROUPS = (
         ("unit/translator/", "migration/", "pipeline/test_audit_job.py"),
     ),
     Group("attack", 3.5, ("attack/", "fuzz/")),
-    Group("pipeline", 3, ("unit/pipeline/", "pipeline/")),
-    Group("console", 2, ("console/", "unit/console/"), "loadfile"),
+    Group("pipeline", 2.5, ("unit/pipeline/", "pipeline/")),
+    Group("console", 1.5, ("console/", "unit/console/"), "loadfile"),
     Group("security", 2, ("security/",), "loadfile", workers=3),
     Group("upstream", 2.5, ("upstream/",), "loadfile"),
     Group(
