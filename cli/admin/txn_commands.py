@@ -7,7 +7,6 @@ know this server, so a user ends the transaction here, or it is aborted when it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +25,7 @@ from cli.options import (
     YesOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
+from wording.times import render_time
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -202,9 +202,3 @@ def compute_listing(transactions: Sequence[admin_pb2.Transaction]) -> Listing:
     ]
     content = {"transactions": items}
     return Listing("txn.list", COLUMNS, rows, content, "transactions", wide_columns=1)
-
-
-def render_time(wall_ms: int) -> str:
-    """Render a time as ISO 8601 in UTC, to the millisecond."""
-    time = datetime.fromtimestamp(wall_ms / 1_000, UTC)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

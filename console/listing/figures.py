@@ -16,7 +16,7 @@ from typing import Final
 import grpc
 
 from console.listing.asking import Ask
-from console.views.lag_view import Lag, compute_lag
+from console.views.lag_view import Lag, compute_group_lag
 from coordinator.service.calls.local_calls import CallRefused
 from coordinator.service.wire.answer_slices import run_steps
 from muster.v1 import explain_pb2, group_pb2
@@ -163,7 +163,7 @@ async def ask_lag(ask: Ask, group_id: str) -> Lag:
     if answer.error.reason and answer.error.reason not in _NOTHING_TO_SEE:
         error = answer.error
         raise CallRefused(grpc.StatusCode.UNAVAILABLE, error.error_message, error.reason)
-    return await run_steps(compute_lag(answer.topics))
+    return await run_steps(compute_group_lag(answer.topics))
 
 
 async def ask_last_rebalance(ask: Ask, group_id: str) -> LastRebalance | None:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable
 from typing import Final, NamedTuple
 
 from muster.v1 import types_pb2
+from wording.lag import compute_lag
 
 SLICE: Final = 2_000
 """Partitions at a time, each in some 2 µs."""
@@ -25,7 +26,7 @@ class Lag(NamedTuple):
     ahead: int = 0
 
 
-def compute_lag(topics: Iterable[types_pb2.CommittedTopic]) -> Generator[None, None, Lag]:
+def compute_group_lag(topics: Iterable[types_pb2.CommittedTopic]) -> Generator[None, None, Lag]:
     """The lag of a group with these offsets, in slices: there may be a hundred thousand."""
     records, known, unknown, ahead, seen = 0, 0, 0, 0, 0
     lag_ms: int | None = None
@@ -36,11 +37,12 @@ def compute_lag(topics: Iterable[types_pb2.CommittedTopic]) -> Generator[None, N
                 yield
             if not row.HasField("offset"):
                 continue
-            if not row.HasField("end_offset"):
+            lag = compute_lag(row)
+            if lag is None:
                 unknown += 1
                 continue
             known += 1
-            records += max(0, row.end_offset - row.offset)
+            records += lag
             ahead += row.offset > row.end_offset
             if row.HasField("lag_ms"):
                 lag_ms = max(lag_ms or 0, row.lag_ms)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from muster.v1 import admin_pb2, types_pb2
+from wording.lag import compute_lag
 
 Place: TypeAlias = tuple[str, int]
 
@@ -118,13 +119,6 @@ def compute_partition(
         trend=trend,
         error="" if row is None else row.error.reason,
     )
-
-
-def compute_lag(row: types_pb2.CommittedOffset) -> int | None:
-    """How many records are left to read; ``None`` without a commit or a known end."""
-    if not row.HasField("offset") or not row.HasField("end_offset"):
-        return None
-    return max(row.end_offset - row.offset, 0)
 
 
 def compute_slowest_ms(rows: Sequence[types_pb2.CommittedOffset]) -> int | None:

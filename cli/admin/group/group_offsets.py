@@ -20,6 +20,7 @@ from cli.options import (
     TimeoutOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
+from wording.lag import compute_lag
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient
@@ -209,10 +210,3 @@ def _compute_rows(found: GroupOffsets) -> list[list[object]]:
                 ]
             )
     return sorted(rows, key=lambda row: row[1:3])
-
-
-def compute_lag(row: types_pb2.CommittedOffset) -> int | None:
-    """How many records are left to read; never negative, though the end may be an older one."""
-    if not row.HasField("offset") or not row.HasField("end_offset"):
-        return None
-    return max(row.end_offset - row.offset, 0)

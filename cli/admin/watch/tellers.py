@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -18,6 +17,7 @@ from cli.admin.watch.group_changes import Change
 from cli.messages import as_dict
 from cli.output import make_printable, print_note, render_json
 from wording.groups import render_member_state, render_partitions
+from wording.times import render_time
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -30,12 +30,6 @@ _MEMBERS_MAX: Final = 200
 
 Clock = Callable[[], float]
 """Wall time in seconds since 1970."""
-
-
-def render_time(time_s: float) -> str:
-    """A time in UTC, to the millisecond."""
-    moment = datetime.fromtimestamp(time_s, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def compute_lines(changes: Sequence[Change]) -> list[str]:
@@ -61,10 +55,10 @@ class Lines:
 
     def note(self, text: str) -> None:
         if not self._quiet:
-            print_note(f"{render_time(self._clock())}  {text}")
+            print_note(f"{_render_now(self._clock)}  {text}")
 
     def _print(self, lines: Sequence[str]) -> None:
-        at = render_time(self._clock())
+        at = _render_now(self._clock)
         for line in lines:
             print(f"{at}  {line}", flush=True)
 
@@ -87,10 +81,10 @@ class JsonLines:
 
     def note(self, text: str) -> None:
         if not self._quiet:
-            print_note(f"{render_time(self._clock())}  {text}")
+            print_note(f"{_render_now(self._clock)}  {text}")
 
     def _print(self, name: str, values: dict[str, Any]) -> None:
-        line = {"at": render_time(self._clock()), "group_id": self._group_id, "change": name}
+        line = {"at": _render_now(self._clock), "group_id": self._group_id, "change": name}
         print(render_json(line | values), flush=True)
 
 
@@ -114,13 +108,13 @@ class Screen:
         self._show(group)
 
     def tell(self, group: admin_pb2.Group, changes: Sequence[Change]) -> None:
-        at = render_time(self._clock())
+        at = _render_now(self._clock)
         for line in compute_lines(changes):
             self._console.print(Text.assemble((at, "dim"), f"  {line}"))
         self._show(group)
 
     def note(self, text: str) -> None:
-        self._console.print(Text(f"{render_time(self._clock())}  {make_printable(text)}", "yellow"))
+        self._console.print(Text(f"{_render_now(self._clock)}  {make_printable(text)}", "yellow"))
 
     def _show(self, group: admin_pb2.Group) -> None:
         self._live.update(render_table(group), refresh=True)
@@ -159,3 +153,7 @@ def _compute_cells(group: admin_pb2.Group, member: admin_pb2.GroupMember) -> lis
         shown,
         waits or "-",
     ]
+
+
+def _render_now(clock: Clock) -> str:
+    return render_time(int(clock() * 1_000))

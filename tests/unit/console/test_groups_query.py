@@ -17,7 +17,7 @@ from console.views.groups_view import (
     compute_groups_view,
     compute_paging,
 )
-from console.views.lag_view import Lag, compute_lag, render_lag
+from console.views.lag_view import Lag, compute_group_lag, render_lag
 from muster.v1 import admin_pb2, types_pb2
 from wording.errors import InputError
 
@@ -95,7 +95,7 @@ def make_offsets(*rows: tuple[int | None, int | None]) -> list[types_pb2.Committ
 
 
 def find_lag(*rows: tuple[int | None, int | None]) -> Lag:
-    steps = compute_lag(make_offsets(*rows))
+    steps = compute_group_lag(make_offsets(*rows))
     while True:
         try:
             next(steps)
@@ -131,7 +131,7 @@ def test_offsets_beyond_the_end_are_told() -> None:
 
 def test_many_offsets_are_counted_in_slices() -> None:
     rows: list[tuple[int | None, int | None]] = [(0, 1)] * 10_000
-    steps = compute_lag(make_offsets(*rows))
+    steps = compute_group_lag(make_offsets(*rows))
     assert sum(1 for _ in steps) >= 5
 
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cli.admin.group.group_offsets import compute_lag
 from coordinator.runtime.authorizer import AllowAll
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
@@ -18,6 +17,7 @@ from tests.support.memory import MemoryLogStore
 from tests.support.service.given_ends import GivenEnds
 from tests.unit.cli.admin.test_admin_commands import Server
 from tests.unit.cli.admin.test_group_administration import commit
+from wording.lag import compute_lag
 
 
 @pytest.fixture
