@@ -16,6 +16,7 @@ from cli.client_security import (
     read_client_properties,
 )
 from cli.errors import CommandError, ExitCode
+from security.loopback import find_clear_text_fault
 from security.sasl.conversation import OAUTHBEARER
 
 CHANNEL_OPTIONS: Final = (
@@ -41,20 +42,11 @@ def read_security(server: str, given: Path | Security | None) -> Security:
                 "ssl.endpoint.identification.algorithm cannot be empty: gRPC always checks the "
                 "name in the server's certificate"
             )
-        host = server.rpartition(":")[0].strip("[]")
-        if security.mechanism and not security.tls and not _is_loopback(host):
-            raise SecurityError(
-                f"SASL_PLAINTEXT would send the credentials in the clear to {server}: use SASL_SSL"
-            )
+        if security.mechanism and not security.tls and (fault := find_clear_text_fault(server)):
+            raise SecurityError(fault)
     except SecurityError as error:
         raise CommandError(str(error), ExitCode.USAGE) from error
     return security
-
-
-def _is_loopback(host: str) -> bool:
-    from cli.settings.listeners.listener_rules import is_loopback
-
-    return is_loopback(host)
 
 
 @contextmanager

@@ -15,7 +15,6 @@ import structlog
 from cli.serve.doors.doors import Doors
 from cli.settings import Resolved
 from cli.settings.listeners.door_rules import HTTP
-from cli.settings.listeners.listener_rules import is_loopback
 from cli.settings.listeners.listener_tls import compute_tls_settings
 from cli.settings.tables.console_table import ENABLE, HOSTS, SESSION_IDLE, SESSION_MAX, STREAMS
 from cli.version import compute_versions
@@ -25,6 +24,7 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.service.calls.local_calls import LocalCalls
 from coordinator.service.credentials.authentication import CertificateAuthentication
 from security.identity import Identity
+from security.loopback import is_loopback
 from security.tls.principals import compute_identity
 from security.tls.server_contexts import TlsContexts
 from security.tls.tls_settings import ClientAuth

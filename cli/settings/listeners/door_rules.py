@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cli.settings.listeners.listener_rules import check_endpoint, is_loopback
+from cli.settings.listeners.listener_rules import check_endpoint
 from cli.settings.listeners.listener_tls import PREFIX, compute_tls_settings
 from cli.settings.setting import Value, render_value
 from security.endpoints import Endpoint, SecurityProtocol
+from security.loopback import is_loopback
 from security.tls.tls_settings import PROTOCOLS, ClientAuth
 
 GRPC = "listen.grpc"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -21,6 +20,7 @@ from cli.settings.listeners.listener_tls import (
 )
 from cli.settings.setting import Address, Value
 from security.endpoints import Endpoint, SecurityProtocol
+from security.loopback import is_loopback
 from security.tls.tls_checks import check_tls_settings
 from security.tls.tls_settings import ClientAuth
 
@@ -44,14 +44,6 @@ class ListenerPlan:
     endpoints: tuple[Endpoint, ...]
     mistakes: tuple[str, ...]
     warnings: tuple[str, ...]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens on ``host``."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def is_any_address(host: str) -> bool:

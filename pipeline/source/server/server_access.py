@@ -7,7 +7,6 @@ executors need no file.
 from __future__ import annotations
 
 import base64
-import ipaddress
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,13 +54,12 @@ def find_access(address: ServerAddress) -> ServerAccess:
 
 
 def _compute_access(target: str, security: ClientSecurity) -> ServerAccess:
+    from security.loopback import find_clear_text_fault
     from security.tls.key_material import read_key_material, read_trusted
 
     is_secure, tls = security.protocol.uses_tls, security.tls
-    if security.protocol.uses_sasl and not (is_secure or _is_loopback(target)):
-        raise OptionError(
-            f"SASL_PLAINTEXT would send the credentials in the clear to {target}: use SASL_SSL"
-        )
+    if security.protocol.uses_sasl and not is_secure and (fault := find_clear_text_fault(target)):
+        raise OptionError(fault)
     own = read_key_material(tls) if is_secure and tls.keystore_location else None
     return ServerAccess(
         target,
@@ -81,11 +79,3 @@ def _compute_metadata(security: ClientSecurity) -> tuple[tuple[str, str], ...]:
         return (("authorization", f"Bearer {token}"),)
     pair = f"{security.username}:{security.password.reveal()}".encode()
     return (("authorization", f"Basic {base64.b64encode(pair).decode()}"),)
-
-
-def _is_loopback(target: str) -> bool:
-    host = target.rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

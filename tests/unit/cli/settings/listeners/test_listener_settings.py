@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from cli.settings import Resolved, SettingsError, resolve
-from cli.settings.listeners.listener_rules import compute_listener_plan, is_loopback
+from cli.settings.listeners.listener_rules import compute_listener_plan
 from cli.settings.listeners.listener_tls import compute_tls_settings
 from cli.settings.setting_sources import parse_flags
 from model.secret import Secret
 from security.endpoints import Endpoint, SecurityProtocol
+from security.loopback import is_loopback
 from security.tls.tls_settings import ClientAuth
 
 PLAINTEXT, SSL, SASL_SSL = (
