@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wording.errors import InputError
+from wording.numbers import parse_digits
 
 PARTITION_MAX = 2**31 - 1
 
@@ -22,4 +23,5 @@ def parse_partitions(texts: Iterable[str]) -> dict[str, list[int] | None]:
 
 
 def _is_partition(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= PARTITION_MAX
+    number = parse_digits(text, 10)
+    return number is not None and number <= PARTITION_MAX

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from wording.errors import InputError
+from wording.numbers import parse_digits
 
 TIME_MAX = (1 << 63) - 1
 _AGO = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
@@ -33,8 +34,8 @@ def parse_time(what: str, text: str, now_ms: Callable[[], int]) -> int:
     """
     if match := _AGO.fullmatch(text):
         return now_ms() - int(match[1]) * _MS[match[2]]
-    if text.isascii() and text.isdecimal() and len(text) <= 40:
-        return int(text)
+    if (number := parse_digits(text, 40)) is not None:
+        return number
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

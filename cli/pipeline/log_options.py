@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,9 +69,8 @@ def check_log(path: str) -> None:
             from pipeline.source.server.log_calls import LogCalls
             from pipeline.source.server.server_access import find_access
 
-            calls = LogCalls(find_access(parse_address(path)), patience_s=0.0)
-            calls.describe()
-            calls.close()
+            with closing(LogCalls(find_access(parse_address(path)), patience_s=0.0)) as calls:
+                calls.describe()
         elif not is_of_other_system(path):
             _check_folder_of_log(find_path(path))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from coordinator.runtime.loop.slices import Steps
+from wording.numbers import parse_digits
 
 SLICE: Final = 25
 """So many rows are rendered in one event-loop iteration, each in some 50 µs."""
@@ -54,9 +55,7 @@ class Fragments:
     def find_seen(self, tag: str) -> int:
         """The version of a tag, which a client may have made up; 0 if it is of something else."""
         boot, _, version = tag.partition("-")
-        if boot != self.boot or not (version.isascii() and version.isdecimal()):
-            return 0
-        return int(version) if len(version) < 16 else 0
+        return (parse_digits(version, 15) or 0) if boot == self.boot else 0
 
     def update(self, sections: Iterable[tuple[str, Sequence[Row]]]) -> Steps[bool]:
         """Show other rows; whether anything has changed. Keys are unique within a section.

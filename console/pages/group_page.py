@@ -30,6 +30,7 @@ from coordinator.service.calls.local_calls import CallRefused
 from coordinator.service.wire.answer_slices import run_steps
 from muster.v1 import history_pb2, types_pb2
 from wording.commands import render_command
+from wording.numbers import parse_digits
 from wording.positions import render_position
 
 _SCRIPTS: Final = ("group.js",)
@@ -163,10 +164,11 @@ async def show_timeline(visit: Visit) -> Response:
     """Older rebalances, a page at a time."""
     group_id = get_group_id(visit)
     until = visit.request.query_params.get("until", "")
-    if until and not (until.isascii() and until.isdecimal() and len(until) < 19):
+    until_ms = parse_digits(until or "0", 18)
+    if until_ms is None:
         raise Refused(400, "until is a time in ms since 1970")
     token = visit.request.query_params.get("page", "")
-    told = await ask_rebalances(visit.ask, group_id, int(until or 0), token)
+    told = await ask_rebalances(visit.ask, group_id, until_ms, token)
     render = await load_render(visit, group_id)
     rows = Markup("").join(
         Markup(render("timeline", row, "")) for row in compute_timeline(told.rebalances)

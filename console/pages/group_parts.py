@@ -16,6 +16,7 @@ from console.site import Crumb, Visit
 from console.urls import make_url
 from muster.v1 import types_pb2
 from wording.errors import InputError
+from wording.numbers import parse_digits
 from wording.positions import parse_as_of
 
 SECTIONS: Final = (
@@ -67,8 +68,9 @@ def parse_number(visit: Visit, name: str, least: int, most: int, *, default: int
     text = visit.request.query_params.get(name, "")
     if not text:
         return default
-    if text.isascii() and text.isdecimal() and len(text) < 20 and least <= int(text) <= most:
-        return int(text)
+    number = parse_digits(text, 19)
+    if number is not None and least <= number <= most:
+        return number
     raise Refused(400, f"{name} is a number from {least} to {most}")
 
 

@@ -15,6 +15,7 @@ from muster.v1 import record_pb2
 from storage.codec.record_filters import TYPES
 from wording.commands import render_command
 from wording.errors import InputError
+from wording.numbers import parse_digits
 from wording.times import parse_moment
 
 PAGE_SIZE: Final = 50
@@ -49,9 +50,10 @@ def read_request(query: Mapping[str, str]) -> record_pb2.ListRecordsRequest | No
 
 
 def _parse_number(what: str, text: str, bits: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 19 and int(text) < 1 << bits):
+    number = parse_digits(text, 19)
+    if number is None or number >= 1 << bits:
         raise InputError(f"{what} {text!r} is not a number")
-    return int(text)
+    return number
 
 
 async def show_log(visit: Visit) -> Response:

@@ -17,6 +17,7 @@ from muster.assignors.names import BUILT_IN_ASSIGNORS
 from muster.v1 import what_if_pb2
 from wording.commands import render_command
 from wording.errors import InputError
+from wording.numbers import parse_digits
 from wording.topics import merge_topics, parse_topic
 from wording.weights import parse_weight_entries
 
@@ -38,12 +39,13 @@ def read_question(group_id: str, query: Mapping[str, str]) -> Question:
     """What the address asks. Raises ``InputError``."""
     given = {name: query.get(name, "").strip() for name in FIELDS}
     add = given["add"] or "0"
-    if not (add.isascii() and add.isdecimal() and int(add[:9]) <= ADD_MAX and len(add) <= 9):
+    added = parse_digits(add, 9)
+    if added is None or added > ADD_MAX:
         raise InputError(f"--add {add!r} is not a number of members")
     removed, growths = given["remove"].split(), given["partitions"].split()
     request = what_if_pb2.WhatIfRequest(
         group_id=group_id,
-        add=int(add),
+        add=added,
         remove=removed,
         assignor=given["assignor"],
         protocol=given["protocol"],
@@ -51,7 +53,7 @@ def read_question(group_id: str, query: Mapping[str, str]) -> Question:
     )
     for spec in merge_topics(map(parse_topic, growths)):
         request.partitions.add(topic_name=spec.name, num_partitions=spec.partitions)
-    words = ["--add", add] if int(add) else []
+    words = ["--add", add] if added else []
     words += [word for name in removed for word in ("--remove", name)]
     words += [word for text in growths for word in ("--partitions", text)]
     if given["assignor"]:

@@ -12,6 +12,7 @@ from console.urls import make_url
 from muster.v1 import admin_pb2
 from wording.errors import InputError
 from wording.groups import render_group_state, render_type
+from wording.numbers import parse_digits
 
 SEARCH_CHARS_MAX: Final = 80
 PAGE_MAX: Final = 1_000_000
@@ -115,12 +116,11 @@ def parse_groups_query(asked: Mapping[str, str]) -> GroupsQuery:
     sort = asked.get("sort", "") or Sort.ID.value
     if sort not in {each.value for each in Sort}:
         raise InputError(f"sort is one of {', '.join(each.value for each in Sort)}.")
-    page = asked.get("page", "") or "1"
-    is_number = page.isascii() and page.isdecimal() and len(page) < 20
-    if not (is_number and 0 < int(page) <= PAGE_MAX):
+    page = parse_digits(asked.get("page", "") or "1", 19)
+    if page is None or not 0 < page <= PAGE_MAX:
         raise InputError("page is a number from 1.")
     group_type, state = _find("type", asked, TYPES), _find("state", asked, STATES)
-    return GroupsQuery(search, group_type, state, Sort(sort), int(page))
+    return GroupsQuery(search, group_type, state, Sort(sort), page)
 
 
 def _find(key: str, asked: Mapping[str, str], known: Mapping[str, int]) -> str:
