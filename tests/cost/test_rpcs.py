@@ -28,13 +28,13 @@ from coordinator.runtime.authorizer import AclAuthorizer
 from coordinator.service.admin.access_service import AccessService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
-from coordinator.service.admin.explain_service import ExplainService
 from coordinator.service.admin.freeze_service import FreezeService
 from coordinator.service.admin.group_descriptions import describe_group
-from coordinator.service.admin.history_service import HistoryService
-from coordinator.service.admin.log_service import LogService
+from coordinator.service.admin.past.explain_service import ExplainService
+from coordinator.service.admin.past.history_service import HistoryService
+from coordinator.service.admin.past.log_service import LogService
+from coordinator.service.admin.past.record_service import RecordService
 from coordinator.service.admin.quota_service import QuotaService
-from coordinator.service.admin.record_service import RecordService
 from coordinator.service.admin.reset_service import ResetService
 from coordinator.service.admin.upstream_service import UpstreamService
 from coordinator.service.admin.user_service import UserService

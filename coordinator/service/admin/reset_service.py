@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import grpc.aio
 
-from coordinator.service.admin.past_offsets import (
+from coordinator.service.admin.past.past_offsets import (
     LOG_OFFSET_MAX,
     Undone,
     encode_change,

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from coordinator.service.admin import history_service
+from coordinator.service.admin.past import history_service
 from model.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, history_pb2, history_pb2_grpc, types_pb2
 from storage.log.trim import compute_trim_limit

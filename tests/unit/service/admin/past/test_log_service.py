@@ -20,7 +20,7 @@ from coordinator.runtime.as_of.history_worker import HistoryReader, HistoryResul
 from coordinator.runtime.as_of.log_reads import LogReads, Pace
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.admin import log_service
+from coordinator.service.admin.past import log_service
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.wire.error_statuses import DETAILS_KEY

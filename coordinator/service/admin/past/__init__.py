@@ -1,0 +1,1 @@
+"""What was: causes of rebalances, owners over time, past offsets, the log and its records."""
