@@ -61,7 +61,6 @@ class HistoryService(history_pb2_grpc.HistoryServiceServicer):
             response = history_pb2.ListOwnershipsResponse(
                 begin=encode_position(found.begin), end=encode_position(past.position)
             )
-            await run_steps(make_rows(response.members.extend, _encode_member, found.members))
             await run_steps(make_rows(response.moments.extend, _encode_moment, found.moments))
             lanes = [
                 row
@@ -72,7 +71,10 @@ class HistoryService(history_pb2_grpc.HistoryServiceServicer):
             if found.has_more:
                 place = _compute_place(asked, found.lanes, lanes)
                 response.next_page_token = compute_page_token(place, _get_filters(request))
-            await run_steps(_add_lanes(response, lanes))
+            named = await run_steps(_add_lanes(response, lanes))
+            # Not those of the lanes left out: they would tell that those have owners.
+            members = [found.members[number] for number in named]
+            await run_steps(make_rows(response.members.extend, _encode_member, members))
             return response
 
     def _decode(self, request: history_pb2.ListOwnershipsRequest) -> OwnershipQuestion:
@@ -128,26 +130,37 @@ def _decode_place(text: str) -> tuple[tuple[str, str, int] | None, int]:
 def _add_lanes(
     response: history_pb2.ListOwnershipsResponse,
     lanes: Iterable[tuple[Lane, tuple[Span, ...]]],
-) -> Steps[None]:
-    """Add the lanes, which are sorted by topic, and yield after each slice of spans."""
+) -> Steps[list[int]]:
+    """Add the lanes, which are sorted by topic, and yield after each slice of spans.
+
+    The result are the members that they name, in the order of their numbers in the response.
+    """
+    numbers: dict[int, int] = {}
     left, before, topic = SLICE, None, None
     for lane, spans in lanes:
         if topic is None or before != lane.place[:2]:
             before = lane.place[:2]
             topic = response.topics.add(topic_name=lane.topic_name, topic_id=lane.topic_id or b"")
-        topic.partitions.add(partition=lane.partition, spans=map(_encode_span, spans))
+        encoded = [_encode_span(span, numbers) for span in spans]
+        topic.partitions.add(partition=lane.partition, spans=encoded)
         left -= len(spans)
         if left <= 0:
             left = SLICE
             yield
+    return list(numbers)
 
 
-def _encode_span(span: Span) -> history_pb2.OwnershipSpan:
+def _encode_span(span: Span, numbers: dict[int, int]) -> history_pb2.OwnershipSpan:
+    """Encode a span; a member that ``numbers`` lacks gets the next number."""
     moment, owner, target, is_revoking = span
+
+    def number(member: int) -> int | None:
+        return None if member < 0 else numbers.setdefault(member, len(numbers))
+
     return history_pb2.OwnershipSpan(
         moment=moment if moment >= 0 else None,
-        owner=owner if owner >= 0 else None,
-        target=target if target >= 0 else None,
+        owner=number(owner),
+        target=number(target),
         is_revoking=is_revoking,
     )
 

@@ -183,11 +183,36 @@ async def test_a_topic_without_describe_is_left_out(golden: Path) -> None:
         assert len(names) > 1
         rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, names[0]))
         part = await ask(server)
-        assert list(part.topics) == list(whole.topics)[1:]
+        assert list_lanes(part) == [lane for lane in list_lanes(whole) if lane[0] != names[0]]
+        for moment in range(-1, len(whole.moments)):
+            seen = [
+                {place: owner for place, owner in owned.items() if place[0] != names[0]}
+                for owned in find_owned(whole, moment)[:2]
+            ]
+            assert list(find_owned(part, moment)[:2]) == seen
         rights.denied.add((Operation.DESCRIBE, ResourceType.GROUP, GROUP))
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await ask(server)
         assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_members_are_those_that_seen_lanes_name(golden: Path) -> None:
+    rights = Rights()
+    group_id = "o12-consumer-static"
+    async with running_past_server(golden, authorizer=rights) as server:
+        whole = await ask(server, group_id)
+        assert [topic.topic_name for topic in whole.topics] == ["t3", "t8"]
+        # Four of its members never had a partition of t3.
+        rights.denied = {(Operation.DESCRIBE, ResourceType.TOPIC, "t8")}
+        part = await ask(server, group_id)
+        owners = set()
+        for moment in range(-1, len(whole.moments)):
+            owned = find_owned(whole, moment)[0]
+            owners |= {owned[place] for place in owned if place[0] == "t3"}
+        assert [member.member_id for member in part.members] == sorted(owners)
+        assert len(part.members) < len(whole.members)
+        rights.denied.add((Operation.DESCRIBE, ResourceType.TOPIC, "t3"))
+        assert not (await ask(server, group_id)).members
 
 
 async def test_pages_say_nothing_of_a_topic_without_describe(golden: Path) -> None:
