@@ -36,7 +36,7 @@ from coordinator.service.settings import GrpcSettings
 from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import decode_any_group_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField
-from coordinator.service.wire.paging import compute_page, compute_page_token
+from coordinator.service.wire.paging import compute_page, compute_page_token, decode_number
 from model.acls import Operation
 from model.caller import Caller
 from model.commands.offset_changes import ListOffsetChanges
@@ -313,9 +313,5 @@ def _decode_listing(
         settings.grpc_page_size,
         settings.grpc_page_size_max,
     )
-    before = None
-    if page.after is not None:
-        if not (page.after.isdecimal() and len(page.after) < 20):
-            raise InvalidField("page_token", "page_token is invalid")
-        before = min(int(page.after), LOG_OFFSET_MAX)
+    before = None if page.after is None else decode_number(page.after, LOG_OFFSET_MAX)
     return ListOffsetChanges(caller, group_id, before, page.size)

@@ -20,6 +20,8 @@ Name = TypeVar("Name", bound=str)
 
 SLICE: Final = 500
 """Names looked at in one event-loop iteration, each in some 5 µs."""
+DIGITS_MAX: Final = 19
+"""Digits of the largest number of 64 bits with a sign."""
 
 
 class Page(NamedTuple):
@@ -52,6 +54,16 @@ def compute_page_token(after: str, filters: Sequence[object]) -> str:
     """Encode the token of the page that follows the name ``after``."""
     raw = _compute_digest(filters) + after.encode()
     return base64.urlsafe_b64encode(raw).decode("ascii")
+
+
+def decode_number(text: str, maximum: int) -> int:
+    """A number in a page token, which a client may have made up; raises ``InvalidField``.
+
+    What is above ``maximum`` is taken as the maximum.
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX):
+        raise InvalidField("page_token", "page_token is invalid")
+    return min(int(text), maximum)
 
 
 def compute_slice(names: Sequence[str], page: Page) -> tuple[slice, bool]:

@@ -13,7 +13,7 @@ from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import SLICE, run_steps
 from coordinator.service.wire.decode import decode_any_group_id
 from coordinator.service.wire.error_statuses import InvalidField
-from coordinator.service.wire.paging import compute_page, compute_page_token
+from coordinator.service.wire.paging import compute_page, compute_page_token, decode_number
 from model.acls import Operation
 from model.caller import Caller
 from model.errors import UnsupportedVersion
@@ -92,7 +92,7 @@ class RecordService(record_pb2_grpc.RecordServiceServicer):
         )
         before = request.before_offset if request.HasField("before_offset") else _OFFSET_MAX
         if page.after is not None:
-            before = _decode_place(page.after)
+            before = decode_number(page.after, _OFFSET_MAX)
         if group_id is None:
             partition = LogPartition(request.log_partition)
         else:
@@ -155,10 +155,3 @@ def _get_filters(request: record_pb2.ListRecordsRequest) -> tuple[object, ...]:
         request.until_ms,
         request.before_offset,
     )
-
-
-def _decode_place(text: str) -> int:
-    """The offset in a page token, which a client may have made up."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise InvalidField("page_token", "page_token is invalid")
-    return min(int(text), _OFFSET_MAX)

@@ -17,6 +17,7 @@ from coordinator.service.wire.paging import (
     compute_page_token,
     compute_slice,
     compute_visible,
+    decode_number,
 )
 
 
@@ -76,3 +77,15 @@ def test_page_sizes() -> None:
 def test_tokens_of_others_are_refused(token: str) -> None:
     with pytest.raises(InvalidField, match="page_token"):
         compute_page(0, token, ("filter",), 100, 1_000)
+
+
+def test_numbers_in_tokens() -> None:
+    assert decode_number("0", 7) == 0
+    assert decode_number("8", 7) == 7
+    assert decode_number("9" * 19, 1 << 70) == 10**19 - 1
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", " 1", "1_0", "١", "²", "9" * 20, "9" * 10_000])
+def test_what_is_no_number_in_a_token_is_refused(text: str) -> None:
+    with pytest.raises(InvalidField, match="page_token is invalid"):
+        decode_number(text, 1 << 70)
