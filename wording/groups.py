@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,12 +35,6 @@ def render_member_state(state: int) -> str:
     from muster.v1 import admin_pb2
 
     return admin_pb2.MemberState.Name(state).removeprefix("MEMBER_STATE_")
-
-
-def render_since(wall_ms: int) -> str:
-    """Render a wall time in UTC, to the second."""
-    time = datetime.fromtimestamp(wall_ms / 1_000, UTC)
-    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _render_enum(name: str, prefix: str) -> str:

@@ -27,6 +27,14 @@ def render_time(timestamp_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def render_second(timestamp_ms: int) -> str:
+    """Render ``2026-11-21T20:57:13Z``, the nearest second, or the number if there is no such date.
+
+    For times that nobody needs to the millisecond, or that are computed anew with each answer.
+    """
+    return render_time((timestamp_ms + 500) // 1_000 * 1_000).replace(".000Z", "Z")
+
+
 def parse_time(what: str, text: str, now_ms: Callable[[], int]) -> int:
     """Parse an ISO 8601 time (UTC by default), ms since 1970, or an age, into wall-clock ms.
 

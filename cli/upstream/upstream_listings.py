@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from cli.errors import CommandError, ExitCode
 from cli.messages import as_dict
 from cli.output import Listing
 from muster.v1 import upstream_pb2
+from wording.times import render_second
 
 GROUP_COLUMNS: Final = (
     "GROUP", "PLACE", "SINCE", "#HERE", "#THERE", "IN-THE-WAY", "CAUSE", "ERROR", "STEP",
@@ -38,7 +38,7 @@ def compute_status(
         [
             group.group_id,
             render_place(group.place),
-            _render_time(group.since_ms),
+            render_second(group.since_ms) if group.since_ms else "",
             group.members_here,
             group.members_there,
             render_strangers(group),
@@ -143,10 +143,3 @@ def _describe_cluster(found: upstream_pb2.GetUpstreamResponse) -> list[str]:
 
 def _group_dict(group: upstream_pb2.UpstreamGroup) -> dict[str, object]:
     return {**as_dict(group), "place": render_place(group.place)}
-
-
-def _render_time(wall_ms: int) -> str:
-    if not wall_ms:
-        return ""
-    time = datetime.fromtimestamp(wall_ms / 1_000, UTC)
-    return time.isoformat(timespec="seconds").replace("+00:00", "Z")

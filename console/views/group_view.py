@@ -9,7 +9,7 @@ from typing import Final
 from console.charts.spark import Spark
 from console.views.places import NO_PLACES, Places, compute_places
 from muster.v1 import admin_pb2, types_pb2
-from wording.times import render_time
+from wording.times import render_second
 
 WAITS_SHOWN: Final = 50
 """When a large group moves, every member may wait for many others."""
@@ -84,7 +84,7 @@ def compute_facts(group: admin_pb2.Group) -> GroupFacts:
     is_classic = group.group_type == admin_pb2.GROUP_TYPE_CLASSIC
     frozen = ""
     if group.frozen_since_ms:
-        frozen = f"since {render_time(group.frozen_since_ms)} by {group.frozen_by}"
+        frozen = f"since {render_second(group.frozen_since_ms)} by {group.frozen_by}"
     return GroupFacts(
         group_type=render_type(group.group_type),
         state=render_state(group.state),
@@ -163,14 +163,9 @@ def _compute_wait(member_id: str, wait: admin_pb2.MemberWait, now_ms: int) -> Wa
         member_id,
         wait.owner_id,
         compute_places(wait.partitions),
-        _render_second(now_ms - wait.waited_ms) if has_since else "",
-        _render_second(now_ms + wait.left_ms) if has_left else "",
+        render_second(now_ms - wait.waited_ms) if has_since else "",
+        render_second(now_ms + wait.left_ms) if has_left else "",
     )
-
-
-def _render_second(wall_ms: int) -> str:
-    """Times that are computed with each answer differ by some ms: they are shown to the second."""
-    return render_time((wall_ms + 500) // 1_000 * 1_000).replace(".000Z", "Z")
 
 
 def render_type(group_type: int) -> str:

@@ -12,7 +12,7 @@ from cli.admin.whatif.whatif_listing import (
 )
 from cli.output import Listing
 from muster.v1 import freeze_pb2
-from wording.groups import render_since
+from wording.times import render_second
 
 NAMES_MAX: Final = 8
 """The most members named in one line."""
@@ -47,7 +47,7 @@ def compute_freeze(group_id: str, shown: freeze_pb2.FreezeGroupResponse, dry_run
 
 def compute_resume(group_id: str, shown: freeze_pb2.ResumeGroupResponse, dry_run: bool) -> Listing:
     """The resumed group; of a dry run, what would move."""
-    since = render_since(shown.frozen_since_ms)
+    since = render_second(shown.frozen_since_ms)
     preface = [
         f"{group_id}: frozen since {since} by {shown.frozen_by} before, "
         f"{_say('not frozen', dry_run)} after, with group epoch {shown.group_epoch}"

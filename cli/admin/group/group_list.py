@@ -29,7 +29,7 @@ from cli.options import (
 )
 from cli.output import Format, Listing, print_listing, print_note
 from wording.groups import render_group_state, render_type
-from wording.times import render_time
+from wording.times import render_second
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -122,7 +122,7 @@ def compute_list(groups: Sequence[admin_pb2.GroupSummary], next_page_token: str 
             group.members,
             group.group_epoch,
             group.protocol_type,
-            render_time(group.frozen_since_ms) if group.frozen_since_ms else None,
+            render_second(group.frozen_since_ms) if group.frozen_since_ms else None,
         ]
         for group in groups
     ]

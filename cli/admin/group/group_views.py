@@ -13,9 +13,9 @@ from wording.groups import (
     render_group_state,
     render_member_state,
     render_partitions,
-    render_since,
     render_type,
 )
+from wording.times import render_second
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -88,7 +88,7 @@ def render_head(group: admin_pb2.Group) -> str:
             f"assignor {group.assignor_name or '-'}"
         )
     if group.frozen_since_ms:
-        head += f", FROZEN since {render_since(group.frozen_since_ms)} by {group.frozen_by}"
+        head += f", FROZEN since {render_second(group.frozen_since_ms)} by {group.frozen_by}"
     return head
 
 
@@ -158,7 +158,7 @@ def compute_states(groups: Sequence[admin_pb2.Group], server: str, verbose: bool
             row += [group.group_epoch, None if is_classic(group) else group.assignment_epoch]
         row.append(len(group.members))
         if is_any_frozen:
-            row.append(render_since(group.frozen_since_ms) if group.frozen_since_ms else None)
+            row.append(render_second(group.frozen_since_ms) if group.frozen_since_ms else None)
         rows.append([*row, render_type(group.group_type)])
     return _list(groups, columns, rows, 1)
 

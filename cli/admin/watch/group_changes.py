@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cli.admin.group.group_renders import is_classic, render_subscription
 from cli.admin.group.group_waits import name_partitions, render_names, render_wait_for
-from wording.groups import render_group_state, render_member_state, render_since, render_type
+from wording.groups import render_group_state, render_member_state, render_type
+from wording.times import render_second
 
 if TYPE_CHECKING:
     from muster.v1 import admin_pb2
@@ -77,7 +78,7 @@ def _compare_groups(before: admin_pb2.Group, after: admin_pb2.Group) -> Iterator
 def _render_frozen(group: admin_pb2.Group) -> str:
     if not group.frozen_since_ms:
         return "no"
-    return f"since {render_since(group.frozen_since_ms)} by {group.frozen_by}"
+    return f"since {render_second(group.frozen_since_ms)} by {group.frozen_by}"
 
 
 def _show(value: object) -> str:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from cli.doctor.finding import Finding, fail, ok, warn
 from cli.doctor.subject import Subject
+from wording.times import render_second
 
 _LOOK_S: Final = 0.3
 _JUMP_MAX_S: Final = 0.05
@@ -66,7 +67,7 @@ def _check_time(store: Path) -> Finding:
     except OSError:
         newest_s = 0.0
     now_s = time.time()
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s))
+    now = render_second(round(now_s * 1_000))
     oldest_s = Path(__file__).stat().st_mtime
     if newest_s > now_s + _FUTURE_MAX_S:
         return fail(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from enum import Enum
 from itertools import islice
 from typing import Any, Final
+
+from wording.times import render_time
 
 TEXT_MAX: Final = 300
 """Characters of one text; of a longer one the first are shown."""
@@ -30,7 +31,7 @@ def encode_line(time_s: float, event: str, fields: Mapping[str, object]) -> byte
 
     JSON escapes whatever could end a line or change a terminal: all but printable ASCII.
     """
-    head = {"time": _render_time(time_s), "event": event}
+    head = {"time": render_time(int(time_s * 1_000)), "event": event}
     entries = ENTRIES_MAX
     while True:
         bounded = {name: _bound(value, entries, DEPTH_MAX) for name, value in fields.items()
@@ -39,10 +40,6 @@ def encode_line(time_s: float, event: str, fields: Mapping[str, object]) -> byte
         if len(line) <= LINE_MAX or not entries:
             return line
         entries //= 4
-
-
-def _render_time(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def _bound(value: object, entries: int, depth: int) -> Any:

@@ -9,8 +9,8 @@ from typing import Final
 from console.views.tables import render_cell
 from muster.v1 import admin_pb2, group_pb2, reset_pb2
 from wording.configs import render_source
-from wording.groups import render_group_state, render_since, render_type
-from wording.times import render_time
+from wording.groups import render_group_state, render_type
+from wording.times import render_second, render_time
 from wording.undos import render_kind
 
 MEMBERS_MAX: Final = 200
@@ -173,7 +173,7 @@ def _describe_state(description: admin_pb2.DescribeGroupResponse | None) -> str:
     group = description.group
     state = f"{render_type(group.group_type)}, {render_group_state(group.state)}"
     if group.frozen_since_ms:
-        return f"{state}, frozen since {render_since(group.frozen_since_ms)} by {group.frozen_by}"
+        return f"{state}, frozen since {render_second(group.frozen_since_ms)} by {group.frozen_by}"
     return state
 
 

@@ -8,7 +8,7 @@ from console.views.actions.preview import Outcome, Preview, compute_token
 from console.views.whatif_view import compute_moves_table, compute_what_if_view
 from muster.v1 import freeze_pb2
 from wording.commands import render_command
-from wording.groups import render_since
+from wording.times import render_second
 
 NAMES_MAX = 8
 
@@ -62,7 +62,7 @@ def compute_resume_preview(group_id: str, shown: freeze_pb2.ResumeGroupResponse)
     return Preview(
         f"Resume rebalancing of {group_id}",
         [
-            f"Frozen since {render_since(shown.frozen_since_ms)} by {shown.frozen_by}; afterwards "
+            f"Frozen since {render_second(shown.frozen_since_ms)} by {shown.frozen_by}; afterwards "
             "not frozen, with a new target assignment at once.",
             *what_if.summary,
         ],

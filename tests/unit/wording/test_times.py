@@ -8,7 +8,7 @@ from muster.v1 import types_pb2
 from wording.errors import InputError
 from wording.partitions import parse_partitions
 from wording.positions import parse_as_of, render_position
-from wording.times import parse_iso_duration_ms, parse_moment, render_time
+from wording.times import parse_iso_duration_ms, parse_moment, render_second, render_time
 
 NOW_MS = 1_000_000_000
 
@@ -49,6 +49,12 @@ def test_positions_and_back() -> None:
 
 def test_a_time_out_of_all_calendars_stays_a_number() -> None:
     assert render_time(1 << 62) == str(1 << 62)
+    assert render_second(10**17) == str(10**17)
+
+
+def test_times_to_the_second_are_the_nearest() -> None:
+    assert render_second(1_499) == "1970-01-01T00:00:01Z"
+    assert render_second(1_500) == "1970-01-01T00:00:02Z"
 
 
 def test_durations_are_those_of_kafkas_tool() -> None:

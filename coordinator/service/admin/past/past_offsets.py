@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from coordinator.service.admin.reset_plan import Offsets, Place
 from coordinator.service.calls.past_positions import read_past
@@ -21,6 +20,7 @@ from model.responses.offset_changes import ListOffsetChangesResponse
 from model.responses.offsets import FetchedTopic, OffsetFetchResponse
 from model.topics import TopicImage
 from muster.v1 import reset_pb2
+from wording.times import render_time
 
 LOG_OFFSET_MAX = (1 << 63) - 2
 
@@ -95,8 +95,7 @@ async def _find_change(
 def _describe_start(since_ms: int) -> str:
     if since_ms < 0:
         return ""
-    since = datetime.fromtimestamp(since_ms / 1_000, UTC)
-    return f"; the history of the log begins at {since.isoformat(timespec='milliseconds')}"
+    return f"; the history of the log begins at {render_time(since_ms)}"
 
 
 async def read_past_offsets(
