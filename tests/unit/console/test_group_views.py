@@ -118,7 +118,7 @@ def test_waits_have_the_times_of_the_wall_clock() -> None:
 
 def test_a_frozen_group_says_since_when_and_by_whom() -> None:
     facts = compute_facts(make_group(frozen_since_ms=NOW_MS, frozen_by="User:a"))
-    assert facts.frozen == "since 2026-11-20T22:44:17.500Z by User:a"
+    assert facts.frozen == "since 2026-11-20T22:44:18Z by User:a"
 
 
 def test_a_partition_has_its_owner_and_who_is_to_get_it() -> None:
