@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.client_security import Security
 from cli.errors import CommandError
 from cli.server_calls import ServerCalls, open_calls
+from cli.tool_security import ToolSecurity
 from muster.v1 import (
     access_pb2,
     access_pb2_grpc,
@@ -309,7 +309,7 @@ class AdminClient:
 
 @contextmanager
 def connect(
-    server: str, timeout_s: float, command_config: Path | Security | None = None
+    server: str, timeout_s: float, command_config: Path | ToolSecurity | None = None
 ) -> Iterator[AdminClient]:
     """Connect to the server at ``HOST:PORT``: see ``open_calls``."""
     with open_calls(server, timeout_s, command_config) as calls:

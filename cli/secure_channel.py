@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 
 import grpc
 
-from cli.client_security import (
-    Security,
+from cli.errors import CommandError, ExitCode
+from cli.tool_security import (
     SecurityError,
+    ToolSecurity,
     read_client_properties,
 )
-from cli.errors import CommandError, ExitCode
 from security.loopback import find_clear_text_fault
 from security.sasl.conversation import OAUTHBEARER
 
@@ -31,11 +31,11 @@ CHANNEL_OPTIONS: Final = (
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 
 
-def read_security(server: str, given: Path | Security | None) -> Security:
+def read_security(server: str, given: Path | ToolSecurity | None) -> ToolSecurity:
     """The security of a client's file. Raises ``CommandError`` for what cannot be used."""
     try:
         security = read_client_properties(given) if isinstance(given, Path) else given
-        security = security or Security()
+        security = security or ToolSecurity()
         security.check(takes_tokens=True)
         if not security.checks_name and security.tls:
             raise SecurityError(
@@ -50,7 +50,7 @@ def read_security(server: str, given: Path | Security | None) -> Security:
 
 
 @contextmanager
-def open_channel(server: str, security: Security) -> Iterator[grpc.Channel]:
+def open_channel(server: str, security: ToolSecurity) -> Iterator[grpc.Channel]:
     """A channel for generated stubs. Raises ``CommandError`` for files that cannot be read."""
     try:
         metadata = compute_metadata(security)
@@ -68,7 +68,7 @@ def open_channel(server: str, security: Security) -> Iterator[grpc.Channel]:
         yield opened
 
 
-def compute_metadata(security: Security) -> Metadata:
+def compute_metadata(security: ToolSecurity) -> Metadata:
     """The credentials, as calls carry them. Raises ``OSError``, ``SecurityError``."""
     if not security.mechanism:
         return ()
@@ -89,7 +89,7 @@ def _read_token(path: Path) -> str:
     return token
 
 
-def compute_channel_credentials(security: Security) -> grpc.ChannelCredentials | None:
+def compute_channel_credentials(security: ToolSecurity) -> grpc.ChannelCredentials | None:
     """TLS as gRPC takes it; ``None`` without. Raises ``OSError``, ``ValueError``."""
     if not security.tls:
         return None

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import grpc
 
-from cli.client_security import Security
 from cli.errors import CommandError, ExitCode
 from cli.secure_channel import open_channel, read_security
 from cli.server_troubles import describe_trouble
+from cli.tool_security import ToolSecurity
 
 Response = TypeVar("Response")
 
@@ -40,7 +40,7 @@ class ServerCalls:
     """A connection to a server; every error of a call is raised as a one-line ``CommandError``."""
 
     def __init__(
-        self, channel: grpc.Channel, server: str, timeout_s: float, security: Security
+        self, channel: grpc.Channel, server: str, timeout_s: float, security: ToolSecurity
     ) -> None:
         self.channel = channel
         self.timeout_s = timeout_s
@@ -71,7 +71,7 @@ class ServerCalls:
 
 @contextmanager
 def open_calls(
-    server: str, timeout_s: float, command_config: Path | Security | None = None
+    server: str, timeout_s: float, command_config: Path | ToolSecurity | None = None
 ) -> Iterator[ServerCalls]:
     """Connect to the server at ``HOST:PORT``, with the TLS and credentials of a client's file."""
     security = read_security(server, command_config)
@@ -80,7 +80,7 @@ def open_calls(
 
 
 def _compute_command_error(
-    error: Any, server: str, timeout_s: float, security: Security
+    error: Any, server: str, timeout_s: float, security: ToolSecurity
 ) -> CommandError:
     """Convert a failed call into a one-line ``CommandError``."""
     status = error.code()

@@ -6,7 +6,7 @@ from typing import Final
 
 import grpc
 
-from cli.client_security import Security
+from cli.tool_security import ToolSecurity
 
 _TLS: Final = (
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is not of a CA in ssl.truststore.location"),
@@ -19,7 +19,7 @@ _CLOSED: Final = ("Socket closed", "Connection reset", "End of TCP stream")
 
 
 def describe_trouble(
-    status: grpc.StatusCode, detail: str, server: str, security: Security
+    status: grpc.StatusCode, detail: str, server: str, security: ToolSecurity
 ) -> str | None:
     """One line for humans; ``None`` if it is another kind of trouble."""
     match status:
@@ -39,7 +39,7 @@ def describe_trouble(
             return None
 
 
-def _describe_connection(detail: str, server: str, security: Security) -> str | None:
+def _describe_connection(detail: str, server: str, security: ToolSecurity) -> str | None:
     for part, sentence in _TLS:
         if part in detail:
             return f"cannot use {server}: {sentence}"

@@ -78,10 +78,10 @@ def load(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
 ) -> None:
     """Load a server with members of groups, and measure what it holds and how long it takes."""
-    from cli.client_security import Security
     from cli.load.options import arguments
+    from cli.tool_security import ToolSecurity
 
-    security = Security(
+    security = ToolSecurity(
         tls=tls, ca=tls_ca, certificate=tls_cert, key=tls_key,
         mechanism=sasl_mechanism, username=sasl_username, password=sasl_password,
     )  # fmt: skip

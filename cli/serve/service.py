@@ -44,7 +44,7 @@ from cli.settings.settings_objects import compute_settings_object
 from cli.settings.tables.upstream_table import BOOTSTRAP
 from cli.version import compute_version, compute_versions
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
-from coordinator.runtime.as_of.log_reads import LogReads, Pace
+from coordinator.runtime.as_of.log_reads import LogReads, ReadBudget
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.retention.backups import StoreBackups
 from coordinator.runtime.runtime import Runtime
@@ -248,7 +248,7 @@ class Service:
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()
         settings, audit = self._grpc_settings, self._audit
-        pace = Pace(settings.grpc_log_read_max_bytes_per_second)
+        budget = ReadBudget(settings.grpc_log_read_max_bytes_per_second)
         self._grpc = GrpcServer(
             served.grpc,
             authorizer,
@@ -262,7 +262,7 @@ class Service:
             authenticate=self._doors.grpc.authenticate,
             upstream=served.upstream,
             end_offsets=served.end_offsets,
-            log_reads=LogReads(self._history, self._history.store, pace),
+            log_reads=LogReads(self._history, self._history.store, budget),
         )
         self._measuring = self._make_measuring(runtime, served)
         self._http = HttpServer(

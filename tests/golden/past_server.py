@@ -10,7 +10,7 @@ from typing import NamedTuple
 import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
-from coordinator.runtime.as_of.log_reads import LogReads, Pace
+from coordinator.runtime.as_of.log_reads import LogReads, ReadBudget
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.calls.local_calls import LocalCalls
@@ -103,7 +103,7 @@ async def running_past_server(
         authorizer or AllowAll(),
         GrpcSettings(),
         history,
-        log_reads=LogReads(history, store, Pace(1 << 30)),
+        log_reads=LogReads(history, store, ReadBudget(1 << 30)),
     )
     port = await server.start("127.0.0.1", port)
     channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")

@@ -7,7 +7,7 @@ from typing import Final
 
 from cli.load.figures.figures import Figures
 from cli.load.wire.messages import name_error
-from cli.load.wire.pace import Pace
+from cli.load.wire.request_schedule import RequestSchedule
 
 _PARTS: Final = 10_000
 """Of what is not sent: one by one, millions of them would take longer than anybody waits."""
@@ -66,10 +66,10 @@ class Recorder:
         if self._is_held and intended_ns >= self._begin_ns:
             self._figures.latency.add(now_ns - intended_ns, times)
 
-    def record_not_sent(self, pace: Pace, now_ns: int) -> None:
+    def record_not_sent(self, schedule: RequestSchedule, now_ns: int) -> None:
         """Count what is due at a held rate and is sent no more."""
-        if pace.is_held:
-            for intended_ns, times in pace.take_all(now_ns, _PARTS):
+        if schedule.is_held:
+            for intended_ns, times in schedule.take_all(now_ns, _PARTS):
                 self.record_unanswered("NOT_SENT", now_ns, intended_ns, times)
 
     def record_control(self, code: int) -> None:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.client_security import Security, SecurityError, read_client_properties
 from cli.errors import CommandError, ExitCode
 from cli.load.options.expectations import Expectation, ExpectationError, parse_expectation
 from cli.load.options.plan import GroupProtocol, Plan, Workload
+from cli.tool_security import SecurityError, ToolSecurity, read_client_properties
 
 
 def choose_protocol(
@@ -30,15 +30,15 @@ def choose_protocol(
 
 
 def choose_security(
-    options: Security, command_config: Path | None, protocol: GroupProtocol
-) -> Security:
+    options: ToolSecurity, command_config: Path | None, protocol: GroupProtocol
+) -> ToolSecurity:
     """The security of options, or of a file."""
     takes_tokens = protocol is GroupProtocol.SESSION
     try:
         if command_config is None:
             options.check(takes_tokens=takes_tokens)
             return options
-        if options != Security(password=options.password):
+        if options != ToolSecurity(password=options.password):
             raise SecurityError("--command-config and options of TLS or SASL: use one of them")
         security = read_client_properties(command_config)
         security.check(takes_tokens=takes_tokens)

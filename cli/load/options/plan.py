@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Any
 
-from cli.client_security import Security
+from cli.tool_security import ToolSecurity
 
 
 class Workload(StrEnum):
@@ -53,7 +53,7 @@ class Plan:
     duration_s: float
     timeout_s: float
     processes: int
-    security: Security
+    security: ToolSecurity
 
     def dump(self) -> dict[str, Any]:
         """The plan as JSON."""
@@ -67,7 +67,7 @@ class Plan:
                 **content,
                 "protocol": GroupProtocol(content["protocol"]),
                 "workload": Workload(content["workload"]),
-                "security": Security(**content["security"]),
+                "security": ToolSecurity(**content["security"]),
             }
         )
 

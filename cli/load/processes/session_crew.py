@@ -16,7 +16,7 @@ from cli.load.figures.recorder import Recorder
 from cli.load.members.group import Group
 from cli.load.options.plan import Plan, Share, Workload
 from cli.load.processes.polling import poll_until, tick
-from cli.load.wire.pace import Pace
+from cli.load.wire.request_schedule import RequestSchedule
 from muster import TopicPartition
 
 _NS: Final = 1_000_000_000
@@ -74,7 +74,7 @@ class SessionCrew:
     def __init__(self, plan: Plan, share: Share, recorder: Recorder) -> None:
         self._plan = plan
         self._share = share
-        self._pace = Pace(share.rate, int(plan.ramp_s * _NS))
+        self._schedule = RequestSchedule(share.rate, int(plan.ramp_s * _NS))
         self._recorder = recorder
         self._clients: list[muster.Client] = []
         self._members: deque[SessionMember] = deque()
@@ -107,7 +107,7 @@ class SessionCrew:
 
     async def run(self, start_ns: int, end_ns: int) -> None:
         """Send the load from one time to another."""
-        self._pace.start(start_ns, end_ns)
+        self._schedule.start(start_ns, end_ns)
         self._end_ns = end_ns
         await asyncio.sleep(max(0, start_ns - monotonic_ns()) / _NS)
         if self._share.churn:
@@ -122,7 +122,7 @@ class SessionCrew:
         for task in sending:
             task.cancel()
         await asyncio.gather(*sending, return_exceptions=True)
-        self._recorder.record_not_sent(self._pace, monotonic_ns())
+        self._recorder.record_not_sent(self._schedule, monotonic_ns())
         deadline_ns = monotonic_ns() + int(self._drain_s * _NS)
         await poll_until(
             lambda: (
@@ -135,7 +135,7 @@ class SessionCrew:
 
     def stop(self, now_ns: int) -> None:
         """End the load now."""
-        self._pace.stop(now_ns)
+        self._schedule.stop(now_ns)
         self._end_ns = min(self._end_ns, now_ns)
         self._drain_s = min(self._drain_s, _STOP_S)
 
@@ -167,11 +167,11 @@ class SessionCrew:
 
     async def _send(self, index: int, senders: int) -> None:
         """Commit while something is due, one at a time."""
-        if not self._pace.is_held:
+        if not self._schedule.is_held:
             await asyncio.sleep(self._plan.ramp_s * index / senders)
         while True:
             now_ns = monotonic_ns()
-            intended_ns = self._pace.take(now_ns)
+            intended_ns = self._schedule.take(now_ns)
             if intended_ns is None:
                 if now_ns >= self._end_ns:
                     return

@@ -18,7 +18,7 @@ from cli.load.processes.polling import poll_until, tick
 from cli.load.wire.lane import Lane
 from cli.load.wire.link import Dialer, RefusedError, name_failure
 from cli.load.wire.messages import MalformedAnswer
-from cli.load.wire.pace import Pace
+from cli.load.wire.request_schedule import RequestSchedule
 from cli.load.wire.timer import Alarm
 
 _NS: Final = 1_000_000_000
@@ -46,7 +46,7 @@ class WireCrew:
         self._alarm: Alarm | None = None
         self._is_armed = False
         self._churn = share.churn
-        self._pace = Pace(share.rate, int(plan.ramp_s * _NS))
+        self._schedule = RequestSchedule(share.rate, int(plan.ramp_s * _NS))
         self._recorder = recorder
         self._waiting: deque[Lane] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,11 +75,11 @@ class WireCrew:
 
     async def run(self, start_ns: int, end_ns: int) -> None:
         """Send the load from one time to another."""
-        self._pace.start(start_ns, end_ns)
+        self._schedule.start(start_ns, end_ns)
         self._end_ns = end_ns
         lanes = self._all_lanes()
         for index, lane in enumerate(lanes):
-            if not self._pace.is_held:
+            if not self._schedule.is_held:
                 lane.starts_ns = start_ns + int(self._plan.ramp_s * _NS * index / len(lanes))
         alarm = self._alarm = Alarm(self._dispatch)
         alarm.set(start_ns)
@@ -95,7 +95,7 @@ class WireCrew:
 
     def stop(self, now_ns: int) -> None:
         """End the load now."""
-        self._pace.stop(now_ns)
+        self._schedule.stop(now_ns)
         self._end_ns = min(self._end_ns, now_ns)
         self._drain_s = min(self._drain_s, _STOP_S)
 
@@ -189,7 +189,7 @@ class WireCrew:
                 members,
                 key=lambda each: (not lanes[each], members[each] / (len(lanes[each]) + 1)),
             )
-            lanes[address].append(Lane(address, self._plan.in_flight, self._pace, self))
+            lanes[address].append(Lane(address, self._plan.in_flight, self._schedule, self))
         return lanes
 
     def _start(self, work: Coroutine[Any, Any, None], name: str | None = None) -> None:
@@ -202,7 +202,7 @@ class WireCrew:
         now_ns = monotonic_ns()
         waiting = self._waiting
         for _ in range(len(waiting)):
-            if not self._pace.is_due(now_ns):
+            if not self._schedule.is_due(now_ns):
                 break
             lane = waiting.popleft()
             lane.is_waiting = False
@@ -216,8 +216,8 @@ class WireCrew:
         """Look again when the next request is intended."""
         if self._alarm is not None and now_ns < self._end_ns:
             self._is_armed = True
-            soonest_ns = now_ns + (_FINEST_NS if self._pace.is_held else _UPKEEP_NS)
-            self._alarm.set(max(soonest_ns, self._pace.next_ns))
+            soonest_ns = now_ns + (_FINEST_NS if self._schedule.is_held else _UPKEEP_NS)
+            self._alarm.set(max(soonest_ns, self._schedule.next_ns))
 
     async def _keep_up(self) -> None:
         """Heartbeats of sessions, and connections that are silent for too long."""
@@ -256,7 +256,7 @@ class WireCrew:
             lambda: monotonic_ns() >= began_ns + int(self._drain_s * _NS) or not self._count_open(),
             _UPKEEP_S,
         )
-        self._recorder.record_not_sent(self._pace, monotonic_ns())
+        self._recorder.record_not_sent(self._schedule, monotonic_ns())
         # What is in flight is answered in its time: members leave on connections that are open.
         stop_ns = monotonic_ns() + int(_STOP_S * _NS)
         await poll_until(
@@ -271,7 +271,7 @@ class WireCrew:
     def _count_open(self) -> int:
         """Requests of the load that are in flight, or due and not sent, and joins that last."""
         joins = sum(group.is_converging for group in self._population.groups)
-        return self._count_in_flight() + joins + self._pace.is_due(monotonic_ns())
+        return self._count_in_flight() + joins + self._schedule.is_due(monotonic_ns())
 
     def _count_in_flight(self) -> int:
         return sum(

@@ -13,7 +13,7 @@ from time import monotonic_ns
 from typing import ClassVar, Final, Protocol
 
 from cli.load.wire.messages import MalformedAnswer
-from cli.load.wire.pace import Pace
+from cli.load.wire.request_schedule import RequestSchedule
 
 CONTROL: Final = -1
 """The intended time of requests that are not part of the load: those are not measured."""
@@ -68,7 +68,7 @@ class Lane(asyncio.Protocol):
     With a held rate a lane takes one request of the load at a time, so that the lanes share them.
     """
 
-    def __init__(self, address: str, limit: int, pace: Pace, meter: Meter) -> None:
+    def __init__(self, address: str, limit: int, schedule: RequestSchedule, meter: Meter) -> None:
         self.address = address
         self.calls: list[Call] = []
         self.controls: deque[Call] = deque()
@@ -76,7 +76,7 @@ class Lane(asyncio.Protocol):
         self.is_waiting = False
         self.starts_ns = 0
         self._limit = limit
-        self._pace = pace
+        self._schedule = schedule
         self._meter = meter
         self._transport: asyncio.Transport | None = None
         self._kept = b""
@@ -160,7 +160,7 @@ class Lane(asyncio.Protocol):
             return
         in_flight, limit = self.in_flight, self._limit
         frames: list[bytes] = []
-        is_held = self._pace.is_held
+        is_held = self._schedule.is_held
         now_ns = monotonic_ns()
         while True:
             if self.controls:
@@ -203,4 +203,4 @@ class Lane(asyncio.Protocol):
     def _take(self, now_ns: int) -> int | None:
         if not self.calls or now_ns < self.starts_ns:
             return None
-        return self._pace.take(now_ns)
+        return self._schedule.take(now_ns)

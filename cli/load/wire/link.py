@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, cast
 
-from cli.client_security import Security
 from cli.load.wire.messages import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
@@ -17,6 +16,7 @@ from cli.load.wire.messages import (
     name_error,
 )
 from cli.load.wire.sasl import SaslError, ScramClient, encode_plain
+from cli.tool_security import ToolSecurity
 
 _ANSWER_BYTES_MAX: Final = 100 << 20
 
@@ -88,7 +88,7 @@ class Link(asyncio.Protocol):
 class Dialer:
     """Opens connections with the same security."""
 
-    def __init__(self, security: Security, timeout_s: float) -> None:
+    def __init__(self, security: ToolSecurity, timeout_s: float) -> None:
         self._security = security
         self._context = security.make_context()
         self.timeout_s = timeout_s

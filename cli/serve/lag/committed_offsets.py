@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from cli.serve.lag.lag_figures import Committed
-from cli.serve.lag.pace import Pace
+from cli.serve.lag.loop_share import LoopShare
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.offsets.offset_reads import read_group_offsets
 from coordinator.runtime.runtime import Runtime
@@ -29,7 +29,7 @@ class CommittedOffsets(Protocol):
     def list_groups(self, shard: int) -> Sequence[GroupId]:
         """The groups of a shard that may have offsets, sorted."""
 
-    async def read(self, group_id: GroupId, pace: Pace, most: int) -> list[Committed]:
+    async def read(self, group_id: GroupId, share: LoopShare, most: int) -> list[Committed]:
         """The first offsets of a group, by topic and partition. Raises ``GroupError``."""
 
 
@@ -43,7 +43,7 @@ class StoredOffsets:
     def list_groups(self, shard: int) -> Sequence[GroupId]:
         return sorted(self._runtime.shards[shard].offset_groups)
 
-    async def read(self, group_id: GroupId, pace: Pace, most: int) -> list[Committed]:
+    async def read(self, group_id: GroupId, share: LoopShare, most: int) -> list[Committed]:
         runtime = self._runtime
         partition = runtime.partition_of(group_id)
         stored = read_group_offsets(self._store, partition, group_id, runtime.deleted_topics)
@@ -55,7 +55,7 @@ class StoredOffsets:
                 )
                 for each in taken
             )
-            await pace.rest()
+            await share.rest()
         return found
 
 
@@ -73,10 +73,10 @@ class FetchedOffsets:
         places = self._runtime.shards[shard].places
         return sorted(group_id for group_id, found in places.items() if found.place is Place.MUSTER)
 
-    async def read(self, group_id: GroupId, pace: Pace, most: int) -> list[Committed]:
+    async def read(self, group_id: GroupId, share: LoopShare, most: int) -> list[Committed]:
         answer = await self._coordinator.call(OffsetFetch(INTERNAL, group_id, None))
         assert isinstance(answer, OffsetFetchResponse)
-        await pace.rest()
+        await share.rest()
         rows = (
             Committed(topic.name, row.partition, row.offset, None)
             for topic in sorted(answer.topics, key=lambda topic: topic.name or "")
@@ -86,5 +86,5 @@ class FetchedOffsets:
         found: list[Committed] = []
         while len(found) < most and (taken := list(islice(rows, min(SLICE, most - len(found))))):
             found += taken
-            await pace.rest()
+            await share.rest()
         return found

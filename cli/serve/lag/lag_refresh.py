@@ -28,7 +28,7 @@ from cli.serve.lag.lag_figures import (
     Summing,
     compute_lag,
 )
-from cli.serve.lag.pace import Pace
+from cli.serve.lag.loop_share import LoopShare
 from coordinator.service.calls.end_offset_times import EndOffsetTimes, Seen
 from coordinator.service.calls.end_offsets import EndOffsets
 from model.errors import GroupError
@@ -127,34 +127,34 @@ class LagRefresh:
 
     async def look(self) -> None:
         """Look at all groups once."""
-        look, pace = _Look(), Pace()
+        look, share = _Look(), LoopShare()
         batch: dict[GroupId, list[Committed]] = {}
         waiting = 0
         for shard in range(self._shards):
-            await pace.rest()
+            await share.rest()
             for group_id in self._committed.list_groups(shard):
-                found = await self._read(look, group_id, pace)
+                found = await self._read(look, group_id, share)
                 if not found:
                     continue
                 batch[group_id] = found
                 waiting += len(found)
                 if waiting >= BATCH:
-                    await self._settle(look, batch, pace)
+                    await self._settle(look, batch, share)
                     batch, waiting = {}, 0
-        await self._settle(look, batch, pace)
+        await self._settle(look, batch, share)
         self._windows = look.windows
         self.figures = LagFigures(
             look.groups, look.ends, look.began_s, time.monotonic(), look.omitted, look.failed
         )
 
-    async def _read(self, look: _Look, group_id: GroupId, pace: Pace) -> list[Committed]:
+    async def _read(self, look: _Look, group_id: GroupId, share: LoopShare) -> list[Committed]:
         left = self._limits.partitions_max - look.partitions
         if left <= 0:
             look.omitted += 1
             return []
         try:
             # One more than there may be: such a group is left out as a whole.
-            found = await self._committed.read(group_id, pace, left + 1)
+            found = await self._committed.read(group_id, share, left + 1)
         except GroupError:
             look.failed += 1
             return []
@@ -165,26 +165,26 @@ class LagRefresh:
         return found
 
     async def _settle(
-        self, look: _Look, batch: Mapping[GroupId, Sequence[Committed]], pace: Pace
+        self, look: _Look, batch: Mapping[GroupId, Sequence[Committed]], share: LoopShare
     ) -> None:
         """Find the ends of what these groups have committed to, and judge the groups."""
-        places = await _collect(batch, pace)
+        places = await _collect(batch, share)
         ends: dict[Place, Ends] = {}
         for begin in range(0, len(places), BATCH):
             asked = places[begin : begin + BATCH]
             latest = await self._end_offsets.find_offsets_at(asked, _LATEST)
             earliest = await self._end_offsets.find_offsets_at(asked, _EARLIEST)
-            pace.go_on()
+            share.go_on()
             now_ms = time.monotonic_ns() // 1_000_000
             for place in asked:
                 end = latest.get(place)
                 ends[place] = Ends(earliest.get(place), end)
                 if end is not None:
                     self._times.add(self._see(place), end, now_ms)
-            await pace.rest()
+            await share.rest()
         look.ends.update(ends)
         for group_id, rows in batch.items():
-            look.groups[group_id] = await self._judge(look, group_id, rows, ends, pace)
+            look.groups[group_id] = await self._judge(look, group_id, rows, ends, share)
 
     async def _judge(
         self,
@@ -192,7 +192,7 @@ class LagRefresh:
         group_id: GroupId,
         rows: Sequence[Committed],
         ends: Mapping[Place, Ends],
-        pace: Pace,
+        share: LoopShare,
     ) -> GroupLag:
         before = self._windows.get(group_id, {})
         windows = look.windows[group_id] = {}
@@ -209,7 +209,7 @@ class LagRefresh:
                 if summing is None:
                     summing = of_topics[row.topic] = Summing()
                 summing.add(found)
-            await pace.rest()
+            await share.rest()
         of_group = Summing()
         for summing in of_topics.values():
             of_group.add_all(summing)
@@ -246,13 +246,13 @@ class LagRefresh:
         return self._find_topic_id(topic) or topic, partition
 
 
-async def _collect(batch: Mapping[GroupId, Sequence[Committed]], pace: Pace) -> list[Place]:
+async def _collect(batch: Mapping[GroupId, Sequence[Committed]], share: LoopShare) -> list[Place]:
     """The partitions, each once, and those of a topic together."""
     places: dict[Place, None] = {}
     for rows in batch.values():
         for number, row in enumerate(rows, 1):
             places[row.topic, row.partition] = None
             if number % BATCH == 0:
-                await pace.rest()
+                await share.rest()
     # More are of one group, whose topics come one after another.
     return sorted(places) if len(places) <= 2 * BATCH else list(places)

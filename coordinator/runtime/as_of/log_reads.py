@@ -1,7 +1,7 @@
 """Reads the log of a running server page by page, at a limited pace.
 
 Pages come from the processes of ``history_reads``, so the event loop copies bytes and does nothing
-else. All readings together have one pace, and only so many may be open.
+else. All readings together have one budget, and only so many may be open.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PartitionDescription(NamedTuple):
     end: LogOffset
 
 
-class Pace:
+class ReadBudget:
     """Makes all who spend wait, so that together they spend at most ``per_s`` in a second."""
 
     def __init__(
@@ -91,10 +91,10 @@ class Pace:
 class LogReads:
     """Readings of the log that ``history`` reads and ``store`` has open."""
 
-    def __init__(self, history: HistoryReads, store: LogStore, pace: Pace) -> None:
+    def __init__(self, history: HistoryReads, store: LogStore, budget: ReadBudget) -> None:
         self._history = history
         self._store = store
-        self._pace = pace
+        self._budget = budget
         self._open = 0
 
     @property
@@ -147,7 +147,7 @@ class LogReads:
                 bytes_max,
             )
             page = await self._history.read_page(question)
-            await self._pace.spend(page.scanned_bytes)
+            await self._budget.spend(page.scanned_bytes)
             # The process may have read an older snapshot, which had more.
             yield page._replace(history=read_history_start(self._store, request.partition))
             left -= len(page.batches)

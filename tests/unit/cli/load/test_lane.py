@@ -6,7 +6,7 @@ import asyncio
 from typing import cast
 
 from cli.load.wire.lane import Call, Lane
-from cli.load.wire.pace import Pace
+from cli.load.wire.request_schedule import RequestSchedule
 
 ANSWER = b"\0\0\0\x01x"
 
@@ -64,9 +64,9 @@ class Transport:
 
 
 def attach(limit: int, *calls: Call) -> tuple[Lane, Transport]:
-    pace = Pace(0, 0)
-    pace.start(0, 1 << 62)
-    lane = Lane("a:1", limit, pace, Meter())
+    schedule = RequestSchedule(0, 0)
+    schedule.start(0, 1 << 62)
+    lane = Lane("a:1", limit, schedule, Meter())
     lane.calls.extend(calls)
     transport = Transport()
     lane.attach(cast(asyncio.Transport, transport))
@@ -109,7 +109,7 @@ def test_a_connection_that_was_closed_before_it_is_used_is_lost() -> None:
     """Bug: requests were written to nobody, and timed out."""
     meter, transport = Meter(), Transport()
     transport.closes = True
-    lane = Lane("a:1", 1, Pace(0, 0), meter)
+    lane = Lane("a:1", 1, RequestSchedule(0, 0), meter)
     lane.controls.append(Numbered(1))
     lane.attach(cast(asyncio.Transport, transport))
     assert meter.lost == ["CONNECTION_LOST"]

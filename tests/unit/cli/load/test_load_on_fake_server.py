@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from cli.client_security import MECHANISMS, Security
 from cli.load.wire.link import Dialer, RefusedError
 from cli.load.wire.messages import API_VERSIONS
+from cli.tool_security import MECHANISMS, ToolSecurity
 from tests.groups import CHECKOUT
 from tests.support.cli.fake_kafka import FakeKafka
 
@@ -190,7 +190,7 @@ def test_a_second_interrupt_ends_a_test_at_once() -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_every_mechanism_logs_in_or_is_refused(mechanism: str) -> None:
-    good = Security(mechanism=mechanism, username="alice", password="secret")
+    good = ToolSecurity(mechanism=mechanism, username="alice", password="secret")
     with FakeKafka(passwords={"alice": "secret"}) as server:
         link = await Dialer(good, 10.0).open(server.address)
         assert (await link.ask(API_VERSIONS, 10.0)).api_keys

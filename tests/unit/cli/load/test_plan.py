@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from cli.client_security import Security
 from cli.errors import CommandError, ExitCode
 from cli.load.options.arguments import check_plan, choose_protocol, parse_expectations
 from cli.load.options.plan import GroupProtocol, Plan, Share, Workload, compute_shares
 from cli.load.run import check_partitions
+from cli.tool_security import ToolSecurity
 
 PLAN = Plan(
     address="127.0.0.1:9092",
@@ -31,7 +31,7 @@ PLAN = Plan(
     duration_s=5,
     timeout_s=30,
     processes=3,
-    security=Security(mechanism="PLAIN", username="u", password="p"),
+    security=ToolSecurity(mechanism="PLAIN", username="u", password="p"),
 )
 GROUPS = [f"g{index}" for index in range(5)]
 
@@ -103,7 +103,7 @@ def test_a_process_reads_the_plan_that_was_written() -> None:
             {
                 "protocol": GroupProtocol.SESSION,
                 "workload": Workload.COMMITS,
-                "security": Security(tls=True, checks_name=False),
+                "security": ToolSecurity(tls=True, checks_name=False),
             },
             "always check the server's name",
         ),

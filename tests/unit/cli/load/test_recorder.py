@@ -9,7 +9,7 @@ import pytest
 from cli.load.figures.figures import Figures
 from cli.load.figures.recorder import Recorder
 from cli.load.figures.view import compute_limit_note
-from cli.load.wire.pace import Pace
+from cli.load.wire.request_schedule import RequestSchedule
 
 SECOND = 1_000_000_000
 
@@ -28,24 +28,24 @@ def test_the_rate_counts_what_is_answered_in_the_measured_time() -> None:
 
 def test_very_many_requests_that_are_not_sent_are_counted_together() -> None:
     """Bug: one by one they took longer than the test waits for a process, which was killed."""
-    recorder, pace = Recorder(is_held=True), Pace(1e9, 2 * SECOND)
-    pace.start(0, 12 * SECOND)
+    recorder, schedule = Recorder(is_held=True), RequestSchedule(1e9, 2 * SECOND)
+    schedule.start(0, 12 * SECOND)
     recorder.open(2 * SECOND, 12 * SECOND)
-    assert pace.take(SECOND) == 0
-    recorder.record_not_sent(pace, 20 * SECOND)
+    assert schedule.take(SECOND) == 0
+    recorder.record_not_sent(schedule, 20 * SECOND)
     figures = recorder.take()
     assert figures.errors == {"NOT_SENT": 11 * 1_000_000_000 - 1}
     assert figures.latency.count == pytest.approx(10e9, rel=0.001)
     # Intended from 2 s to 12 s: those in the middle are 13 s late at 20 s.
     assert figures.latency.quantile(0.5) == pytest.approx(13 * SECOND, rel=0.01)
-    assert not pace.is_due(20 * SECOND)
+    assert not schedule.is_due(20 * SECOND)
 
 
 def test_a_few_requests_that_are_not_sent_are_counted_one_by_one() -> None:
-    recorder, pace = Recorder(is_held=True), Pace(10, 0)
-    pace.start(0, SECOND)
+    recorder, schedule = Recorder(is_held=True), RequestSchedule(10, 0)
+    schedule.start(0, SECOND)
     recorder.open(0, SECOND)
-    recorder.record_not_sent(pace, 2 * SECOND)
+    recorder.record_not_sent(schedule, 2 * SECOND)
     figures = recorder.take()
     assert figures.errors == {"NOT_SENT": 10}
     assert figures.latency.quantile(0.1) == pytest.approx(1.1 * SECOND, rel=0.01)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from coordinator.runtime.as_of.log_reads import Pace
+from coordinator.runtime.as_of.log_reads import ReadBudget
 
 
 class Clock:
@@ -24,20 +24,20 @@ class Clock:
 
 async def test_all_who_spend_keep_one_rate() -> None:
     clock = Clock()
-    pace = Pace(1_000, clock.now, clock.sleep)
+    budget = ReadBudget(1_000, clock.now, clock.sleep)
     for _ in range(21):
-        await pace.spend(500)
+        await budget.spend(500)
     assert clock.now_s == pytest.approx(110.0)
 
 
 async def test_what_was_not_spent_is_not_made_up_for() -> None:
     clock = Clock()
-    pace = Pace(1_000, clock.now, clock.sleep)
-    await pace.spend(500)
+    budget = ReadBudget(1_000, clock.now, clock.sleep)
+    await budget.spend(500)
     await clock.sleep(60.0)
     began = clock.now_s
     for _ in range(11):
-        await pace.spend(1_000)
+        await budget.spend(1_000)
     assert clock.now_s - began == pytest.approx(10.0)
 
 
@@ -47,6 +47,6 @@ async def test_several_at_once_wait_for_each_other() -> None:
     async def sleep(wait_s: float) -> None:
         slept.append(wait_s)
 
-    pace = Pace(1_000, lambda: 0.0, sleep)
-    await asyncio.gather(*(pace.spend(1_000) for _ in range(4)))
+    budget = ReadBudget(1_000, lambda: 0.0, sleep)
+    await asyncio.gather(*(budget.spend(1_000) for _ in range(4)))
     assert slept == pytest.approx([1.0, 2.0, 3.0])

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from cli.serve.lag import lag_refresh, pace
+from cli.serve.lag import lag_refresh, loop_share
 from cli.serve.lag.committed_offsets import FetchedOffsets
 from cli.serve.lag.group_status import Rule, Status
 from cli.serve.lag.lag_figures import Committed, Ends, Sums, compute_lag
-from cli.serve.lag.pace import Pace
+from cli.serve.lag.loop_share import LoopShare
 from model.errors import CoordinatorNotAvailable
 from model.ids import GroupId, TopicName
 from tests.unit.cli.serve.lag.lag_rig import LagRig
@@ -155,7 +155,7 @@ class Unreadable:
     def list_groups(self, shard: int) -> Sequence[GroupId]:
         return [GroupId("a"), GroupId("b"), GroupId("c")] if shard == 0 else []
 
-    async def read(self, group_id: GroupId, pace: Pace, most: int) -> list[Committed]:
+    async def read(self, group_id: GroupId, share: LoopShare, most: int) -> list[Committed]:
         if group_id == "b":
             raise CoordinatorNotAvailable("the cluster does not answer")
         return [Committed(TopicName("orders"), 0, 5, None)]
@@ -170,12 +170,12 @@ async def test_a_group_that_cannot_be_read_is_counted_and_left_out(rig: LagRig) 
 async def test_offsets_of_a_cluster_are_fetched_of_groups_that_are_here(rig: LagRig) -> None:
     await rig.commit("billing", "orders", {1: 5, 0: 4})
     fetched = FetchedOffsets(rig.runtime, rig.runtime)
-    found = await fetched.read(GroupId("billing"), Pace(), 10)
+    found = await fetched.read(GroupId("billing"), LoopShare(), 10)
     assert found == [
         Committed(TopicName("orders"), 0, 4, None),
         Committed(TopicName("orders"), 1, 5, None),
     ]
-    assert await fetched.read(GroupId("billing"), Pace(), 1) == found[:1]
+    assert await fetched.read(GroupId("billing"), LoopShare(), 1) == found[:1]
     assert [fetched.list_groups(number) for number in range(4)] == [[]] * 4
 
 
@@ -210,14 +210,14 @@ async def test_the_pace_leaves_most_of_the_time_to_others(
     async def sleep(seconds: float) -> None:
         rested.append(seconds)
 
-    monkeypatch.setattr(pace, "perf_counter", lambda: now_s)
-    monkeypatch.setattr(pace.asyncio, "sleep", sleep)
-    paced = Pace()
+    monkeypatch.setattr(loop_share, "perf_counter", lambda: now_s)
+    monkeypatch.setattr(loop_share.asyncio, "sleep", sleep)
+    share = LoopShare()
     for _ in range(10):
         now_s += 0.001
-        await paced.rest()
+        await share.rest()
     assert rested == [pytest.approx(0.038)] * 5
     now_s += 60
-    paced.go_on()
-    await paced.rest()
+    share.go_on()
+    await share.rest()
     assert len(rested) == 5

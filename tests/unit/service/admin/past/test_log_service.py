@@ -17,7 +17,7 @@ from google.rpc.status_pb2 import Status
 from coordinator.runtime.as_of import log_reads
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.as_of.history_worker import HistoryReader, HistoryResult, WorkerRequest
-from coordinator.runtime.as_of.log_reads import LogReads, Pace
+from coordinator.runtime.as_of.log_reads import LogReads, ReadBudget
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.past import log_service
@@ -112,7 +112,7 @@ async def running(
     await runtime.start()
     await runtime.loaded()
     history = make_reads(folder, store, runtime)
-    reads = LogReads(history, store, Pace(per_s))
+    reads = LogReads(history, store, ReadBudget(per_s))
     server = GrpcServer(runtime, authorizer or AllowAll(), GrpcSettings(), history, log_reads=reads)
     port = await server.start("127.0.0.1", port)
     for number, topic in enumerate((T, TopicName("secret"))):

@@ -12,7 +12,7 @@ SHARE: Final = 0.05
 """The part of the time in which work is done."""
 
 
-class Pace:
+class LoopShare:
     """``rest`` is called between pieces of work that take less than ``WORK_S``."""
 
     def __init__(self) -> None:

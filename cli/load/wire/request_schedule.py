@@ -22,7 +22,7 @@ def compute_intended_ns(number: int, rate: float, ramp_ns: int) -> int:
     return ramp_ns + int((number - in_ramp) / rate * _NS)
 
 
-class Pace:
+class RequestSchedule:
     """Gives out the requests of a process, each with its intended time.
 
     With a rate of 0 a request is intended when somebody can send it. Nothing is given out before

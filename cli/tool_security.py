@@ -1,4 +1,4 @@
-"""How connections to a server are secured: TLS and SASL, from options or a client's file."""
+"""The TLS and SASL with which a tool connects: from options, or a client's properties."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SecurityError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class ToolSecurity:
     """TLS if ``tls``, SASL if there is a ``mechanism``; paths are of PEM files.
 
     ``token_file``: a file with the token of OAUTHBEARER, which only gRPC connections take.
@@ -99,7 +99,7 @@ def _refuse_to_ask() -> str:
     raise SecurityError("its key has a password: give ssl.key.password in --command-config")
 
 
-def read_client_properties(path: Path) -> Security:
+def read_client_properties(path: Path) -> ToolSecurity:
     """Read a client's ``.properties`` file in Kafka's names. Raises ``SecurityError``."""
     # Commands without such a file need not wait for the import of all settings.
     from security.client.config_providers import ProviderError, read_client_properties_file
@@ -109,12 +109,12 @@ def read_client_properties(path: Path) -> Security:
     except (OSError, ProviderError) as error:
         raise SecurityError(f"cannot read {path}: {error}") from error
     try:
-        return compute_security(found)
+        return compute_tool_security(found)
     except SecurityError as error:
         raise SecurityError(f"{path}: {error}") from error
 
 
-def compute_security(given: Mapping[str, str]) -> Security:
+def compute_tool_security(given: Mapping[str, str]) -> ToolSecurity:
     """The security of a client with these properties; other properties are ignored, as by Kafka.
 
     The defaults are Kafka's: no TLS, and GSSAPI, which is refused, for SASL.
@@ -137,7 +137,7 @@ def compute_security(given: Mapping[str, str]) -> Security:
             given.get("sasl.jaas.config", ""))}  # fmt: skip
         username, password = login.get("username", ""), login.get("password", "")
     is_tls = protocol.endswith("SSL")
-    return Security(
+    return ToolSecurity(
         tls=is_tls,
         ca=given.get("ssl.truststore.location", "") if is_tls else "",
         certificate=given.get("ssl.keystore.location", "") if is_tls else "",

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.client_security import Security, SecurityError, compute_security, read_client_properties
 from cli.errors import ExitCode
 from cli.main import app
+from cli.tool_security import (
+    SecurityError,
+    ToolSecurity,
+    compute_tool_security,
+    read_client_properties,
+)
 
 
 def test_a_file_of_kafka_clients(tmp_path: Path) -> None:
@@ -24,7 +29,7 @@ def test_a_file_of_kafka_clients(tmp_path: Path) -> None:
         "ssl.endpoint.identification.algorithm=\n"
         "client.id=ignored\n"
     )
-    assert read_client_properties(file) == Security(
+    assert read_client_properties(file) == ToolSecurity(
         tls=True,
         ca="/etc/ca.pem",
         checks_name=False,
@@ -35,7 +40,7 @@ def test_a_file_of_kafka_clients(tmp_path: Path) -> None:
 
 
 def test_the_default_is_no_security() -> None:
-    assert compute_security({"ssl.truststore.location": ""}) == Security()
+    assert compute_tool_security({"ssl.truststore.location": ""}) == ToolSecurity()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ def test_the_default_is_no_security() -> None:
 )
 def test_what_cannot_be_used_says_what_to_change(given: dict[str, str], says: str) -> None:
     with pytest.raises(SecurityError, match=says):
-        compute_security(given).check()
+        compute_tool_security(given).check()
 
 
 def test_a_password_may_be_with_a_config_provider(tmp_path: Path) -> None:
