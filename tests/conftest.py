@@ -54,6 +54,20 @@ def _run_or_skip() -> Generator[None, object, object]:
         pytest.skip(str(missing))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests with the same `xdist_group` go to the same worker.
+
+    xdist 3.8 writes the group behind an item's `_nodeid`, which pytest 9.2 has replaced by `_id`.
+    """
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark is not None and "@" not in item.nodeid:
+            item._id = type(item.id).parse(f"{item.nodeid}@{mark.args[0]}")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     return (yield from _run_or_skip())
