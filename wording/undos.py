@@ -17,6 +17,15 @@ _WORDS: Final = {
     reset_pb2.OFFSET_CHANGE_KIND_EXPIRED: "the expiry of offsets",
 }
 
+_EVENTS: Final = {
+    reset_pb2.OFFSET_CHANGE_KIND_RESET: "offsets_reset",
+    reset_pb2.OFFSET_CHANGE_KIND_UNDO: "offsets_undone",
+    reset_pb2.OFFSET_CHANGE_KIND_GROUP_DELETED: "group_deleted",
+    reset_pb2.OFFSET_CHANGE_KIND_OFFSETS_DELETED: "offsets_deleted",
+    reset_pb2.OFFSET_CHANGE_KIND_EXPIRED: "offsets_expired",
+}
+"""By the kind of the change; a later version may have others."""
+
 
 def describe_undo(shown: reset_pb2.ResetOffsetsResponse) -> str:
     """What is undone, in words."""
@@ -45,6 +54,22 @@ def render_kind(change: reset_pb2.OffsetChange) -> str:
         return "unspecified"
     name = reset_pb2.OffsetChangeKind.Name(change.kind)
     return name.removeprefix("OFFSET_CHANGE_KIND_").lower()
+
+
+def render_event(change: reset_pb2.OffsetChange) -> str:
+    """What happened, as timelines name it, such as ``offsets_reset``."""
+    return _EVENTS.get(change.kind, "offsets_changed")
+
+
+def render_change(change: reset_pb2.OffsetChange) -> str:
+    """How many offsets were changed, by whom, and the number that an undo takes."""
+    parts = ["1 offset" if change.offsets == 1 else f"{change.offsets} offsets"]
+    if change.principal:
+        parts.append(f"by {change.principal}")
+    parts.append(f"change {change.log_offset}")
+    if change.HasField("undoes"):
+        parts.append(f"undoes {change.undoes}")
+    return ", ".join(parts)
 
 
 def describe_start(

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final, Protocol
 
+import grpc
 from google.protobuf.message import Message
 
-from console.live.group_sections import Answers
+from console.live.group_sections import Answers, Timeline
 from console.views.partitions_view import Place, Rows, find_committed, find_owners, list_uncommitted
 from coordinator.service.calls.local_calls import CallRefused
 from coordinator.service.wire.answer_slices import run_steps
-from muster.v1 import admin_pb2, explain_pb2, group_pb2, types_pb2
+from muster.v1 import admin_pb2, explain_pb2, group_pb2, reset_pb2, types_pb2
 
 REBALANCES: Final = 20
 """So many rebalances are listed on a page."""
+CHANGES: Final = 100
+"""The last so many changes of offsets are listed beside them."""
+CHANGES_MAX: Final = 1_000
+"""So many changes of a group are kept."""
 UNCOMMITTED_MAX: Final = 10_000
 """Of so many partitions without a committed offset the end is asked for."""
 
@@ -76,13 +80,59 @@ async def ask_rebalances(
     return answer
 
 
+async def ask_changes(
+    ask: Ask, group_id: str, *, since_ms: int = 0, until_ms: int = 0, limit: int = CHANGES_MAX
+) -> tuple[list[reset_pb2.OffsetChange], bool]:
+    """The last changes of offsets of a time, and whether there are more; 0 for no bound."""
+    # What is not before ``until_ms`` is not asked for, but told.
+    page_size = CHANGES_MAX if until_ms else limit
+    request = reset_pb2.ListOffsetChangesRequest(group_id=group_id, page_size=page_size)
+    found: list[reset_pb2.OffsetChange] = []
+    while True:
+        answer = await ask("ResetService", "ListOffsetChanges", request)
+        assert isinstance(answer, reset_pb2.ListOffsetChangesResponse)
+        for change in answer.changes:
+            if change.changed_ms < since_ms:
+                return found, False
+            if until_ms and change.changed_ms >= until_ms:
+                continue
+            if len(found) >= limit:
+                return found, True
+            found.append(change)
+        request.page_token = answer.next_page_token
+        if not request.page_token or len(found) >= limit:
+            return found, bool(request.page_token)
+
+
+async def ask_timeline(ask: Ask, group_id: str, until_ms: int = 0) -> Timeline:
+    """What began last before a time; all of it since some moment. Raises ``CallRefused``."""
+    changes, has_more = await ask_changes(ask, group_id, until_ms=until_ms, limit=CHANGES)
+    since_ms = changes[-1].changed_ms if has_more else 0
+    rebalances: Sequence[explain_pb2.Rebalance] = ()
+    try:
+        told = await ask_rebalances(ask, group_id, until_ms)
+    except CallRefused as error:
+        # Of a group that is gone, and of one that was imported, there may be changes alone.
+        if error.status is not grpc.StatusCode.NOT_FOUND or not changes:
+            raise
+    else:
+        rebalances = told.rebalances
+        if told.next_page_token:
+            since_ms = max(since_ms, rebalances[-1].began_ms)
+    return Timeline(
+        [each for each in rebalances if each.began_ms >= since_ms],
+        [each for each in changes if each.changed_ms >= since_ms],
+        since_ms,
+    )
+
+
 async def ask_present(ask: Ask, group_id: str, page: int = 1) -> Answers:
     """All that is shown of the present. Raises ``CallRefused``."""
     group = await ask_group(ask, group_id)
     at_ms = read_wall_ms()
     committed = await ask_committed(ask, group)
-    told = await ask_rebalances(ask, group_id)
-    return Answers(group, committed, told.rebalances, at_ms, page)
+    timeline = await ask_timeline(ask, group_id)
+    return Answers(group, committed, timeline, at_ms, page)
 
 
 async def ask_past(
@@ -97,12 +147,13 @@ async def ask_past(
     assert isinstance(fetched, group_pb2.FetchOffsetsResponse)
     position = described.position
     until_ms = max(position.timestamp_ms, as_of.timestamp_ms) + 1
-    rebalances: Sequence[explain_pb2.Rebalance] = ()
-    # The ledger may have less than the log, as after an import.
-    with suppress(CallRefused):
-        rebalances = (await ask_rebalances(ask, group_id, until_ms)).rebalances
+    try:
+        timeline = await ask_timeline(ask, group_id, until_ms)
+    except CallRefused:
+        # The ledger may have less than the log, as after an import.
+        timeline = Timeline()
     committed = find_committed(fetched.topics)
-    return Answers(described.group, committed, rebalances, until_ms, page), position
+    return Answers(described.group, committed, timeline, until_ms, page), position
 
 
 def _describe_at(group_id: str, as_of: types_pb2.AsOf) -> admin_pb2.DescribeGroupRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from console.charts.spark import compute_spark
 from console.live.fragments import Row
@@ -28,7 +28,7 @@ from console.views.partitions_view import (
 )
 from console.views.timeline_view import compute_timeline
 from coordinator.runtime.loop.slices import Steps
-from muster.v1 import admin_pb2, explain_pb2, types_pb2
+from muster.v1 import admin_pb2, explain_pb2, reset_pb2, types_pb2
 
 ROWS_MAX: Final = 1_000
 """The most members, and the most partitions, of one page."""
@@ -40,13 +40,24 @@ _Partition: TypeAlias = tuple[Owner, types_pb2.CommittedOffset | None, str, Part
 Sections: TypeAlias = list[tuple[str, Sequence[Row]]]
 
 
+class Timeline(NamedTuple):
+    """Rebalances and changes of offsets, each the last one first.
+
+    ``older_ms``: there may be others before this time; 0 if there are none.
+    """
+
+    rebalances: Sequence[explain_pb2.Rebalance] = ()
+    changes: Sequence[reset_pb2.OffsetChange] = ()
+    older_ms: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What was answered. ``at_ms`` is the wall time of the description, ``page`` counts from 1."""
 
     group: admin_pb2.Group
     committed: Rows
-    rebalances: Sequence[explain_pb2.Rebalance]
+    timeline: Timeline
     at_ms: int
     page: int = 1
 
@@ -72,7 +83,7 @@ class RowMaker:
         waits, more = compute_waits(group, answers.at_ms)
         wait_rows: list[Row] = [(f"{each.member_id}\0{each.owner_id}", each) for each in waits]
         facts = self._add_lag(compute_facts(group), answers.committed)
-        timeline = compute_timeline(answers.rebalances)
+        timeline = compute_timeline(answers.timeline.rebalances, answers.timeline.changes)
         places = len(owners.keys() | answers.committed.keys())
         return [
             ("facts", [("facts", facts)]),

@@ -15,7 +15,7 @@ from console.live.fragments import Fragments, Render
 from console.live.group_questions import (
     ask_committed,
     ask_present,
-    ask_rebalances,
+    ask_timeline,
     read_wall_ms,
 )
 from console.live.group_sections import Answers, RowMaker
@@ -147,7 +147,9 @@ class LiveGroup:
                 async with self._lock:
                     if self._answers is not None:
                         committed = await ask_committed(self._ask, self._answers.group)
-                        answers = replace(self._answers, committed=committed)
+                        # Not every change of offsets is one of the group.
+                        timeline = await ask_timeline(self._ask, self.group_id)
+                        answers = replace(self._answers, committed=committed, timeline=timeline)
                         await self._show(answers, has_lags=True)
                 took_s = loop.time() - began_s
         except CallRefused as error:
@@ -162,11 +164,11 @@ class LiveGroup:
             await self._show(answers, has_lags=True)
             return
         at_ms = read_wall_ms()
-        rebalances = before.rebalances
+        timeline = before.timeline
         if _may_have_rebalanced(before, group):
-            rebalances = (await ask_rebalances(self._ask, self.group_id)).rebalances
+            timeline = await ask_timeline(self._ask, self.group_id)
         await self._show(
-            replace(before, group=group, rebalances=rebalances, at_ms=at_ms), has_lags=False
+            replace(before, group=group, timeline=timeline, at_ms=at_ms), has_lags=False
         )
 
     async def _show(self, answers: Answers, *, has_lags: bool) -> None:
@@ -194,6 +196,7 @@ def _may_have_rebalanced(before: Answers, group: admin_pb2.Group) -> bool:
     shown = before.group
     is_same = (shown.group_epoch, shown.state) == (group.group_epoch, group.state)
     goes_on = any(
-        each.ending == explain_pb2.REBALANCE_ENDING_GOES_ON for each in before.rebalances[:1]
+        each.ending == explain_pb2.REBALANCE_ENDING_GOES_ON
+        for each in before.timeline.rebalances[:1]
     )
     return not is_same or goes_on or shown.assignment_epoch != group.assignment_epoch

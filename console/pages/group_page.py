@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import grpc
 from markupsafe import Markup
 from starlette.responses import Response
 
 from console.live.fragments import Fragments, Render
-from console.live.group_questions import REBALANCES, ask_past, ask_present, ask_rebalances
+from console.live.group_questions import (
+    ask_changes,
+    ask_past,
+    ask_present,
+    ask_rebalances,
+)
 from console.live.group_sections import Answers, RowMaker
 from console.live.live_group import LiveGroup
 from console.live.live_groups import make_events
@@ -19,22 +25,22 @@ from console.pages.group_parts import (
     load_render,
     make_crumbs,
     parse_at,
+    parse_number,
     parse_page,
     render_as_of,
 )
-from console.refusals import Refused
 from console.site import Head, Page, Visit
 from console.urls import make_url
 from console.views.timeline_view import compute_timeline, was_there_before
 from coordinator.service.calls.local_calls import CallRefused
 from coordinator.service.wire.answer_slices import run_steps
-from muster.v1 import history_pb2, types_pb2
+from muster.v1 import explain_pb2, history_pb2, reset_pb2, types_pb2
 from wording.commands import render_command
-from wording.numbers import parse_digits
 from wording.positions import render_position
 
 _SCRIPTS: Final = ("group.js",)
 _STYLES: Final = ("group.css",)
+_TIME_MAX: Final = (1 << 62) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +136,11 @@ async def _render(
     if as_of is not None:
         at = render_as_of(as_of)
         command += f" --as-of {at}"
-    elif answers.rebalances and was_there_before(answers.rebalances[0]):
-        previous_url = make_url("groups", group_id, at=answers.rebalances[0].began_ms - 1)
-    has_older = len(answers.rebalances) >= REBALANCES
+    elif (last := answers.timeline.rebalances[:1]) and was_there_before(last[0]):
+        previous_url = make_url("groups", group_id, at=last[0].began_ms - 1)
     older_url = ""
-    if has_older:
-        until_ms = answers.rebalances[-1].began_ms
-        older_url = make_url("groups", group_id, "timeline", until=until_ms)
+    if older_ms := answers.timeline.older_ms:
+        older_url = make_url("groups", group_id, "timeline", until=older_ms)
     head = Head(
         group_id, "groups", make_crumbs(group_id), command, scripts=_SCRIPTS, styles=_STYLES
     )
@@ -161,34 +165,59 @@ async def _render(
 
 
 async def show_timeline(visit: Visit) -> Response:
-    """Older rebalances, a page at a time."""
+    """Older rebalances, a page at a time, and the changes of offsets between them."""
     group_id = get_group_id(visit)
-    until = visit.request.query_params.get("until", "")
-    until_ms = parse_digits(until or "0", 18)
-    if until_ms is None:
-        raise Refused(400, "until is a time in ms since 1970")
+    until_ms = parse_number(visit, "until", 0, _TIME_MAX, default=0)
     token = visit.request.query_params.get("page", "")
-    told = await ask_rebalances(visit.ask, group_id, until_ms, token)
+    # Up to where the page before has told of changes.
+    changes_ms = parse_number(visit, "changes", 0, _TIME_MAX, default=until_ms)
+    told, changes = await _ask_timeline(visit, group_id, until_ms, token, changes_ms)
     render = await load_render(visit, group_id)
     rows = Markup("").join(
-        Markup(render("timeline", row, "")) for row in compute_timeline(told.rebalances)
+        Markup(render("timeline", row, "")) for row in compute_timeline(told.rebalances, changes)
     )
     older_url = ""
     if told.next_page_token:
-        older_url = make_url("groups", group_id, "timeline", until=until, page=told.next_page_token)
+        older_url = make_url(
+            "groups",
+            group_id,
+            "timeline",
+            until=until_ms or "",
+            page=told.next_page_token,
+            changes=told.rebalances[-1].began_ms,
+        )
     command = render_command("timeline", group_id, "--since", "365d")
-    if until:
-        command += f" --until {until}"
+    if until_ms:
+        command += f" --until {until_ms}"
     head = Head(
-        f"{group_id}: rebalances",
+        f"{group_id}: timeline",
         "groups",
-        make_crumbs(group_id, "Rebalances"),
+        make_crumbs(group_id, "Timeline"),
         command,
         styles=_STYLES,
     )
     return await visit.render(
         "timeline.html", head, group_id=group_id, rows=rows, older_url=older_url
     )
+
+
+async def _ask_timeline(
+    visit: Visit, group_id: str, until_ms: int, token: str, changes_ms: int
+) -> tuple[explain_pb2.ExplainGroupResponse, list[reset_pb2.OffsetChange]]:
+    """A page of rebalances, and changes of offsets up to a time from its last one on."""
+    try:
+        told = await ask_rebalances(visit.ask, group_id, until_ms, token)
+    except CallRefused as error:
+        # A group that is gone may have changes alone.
+        if error.status is not grpc.StatusCode.NOT_FOUND:
+            raise
+        changes, _ = await ask_changes(visit.ask, group_id, until_ms=changes_ms)
+        if not changes:
+            raise
+        return explain_pb2.ExplainGroupResponse(), changes
+    since_ms = told.rebalances[-1].began_ms if told.next_page_token else 0
+    changes, _ = await ask_changes(visit.ask, group_id, since_ms=since_ms, until_ms=changes_ms)
+    return told, changes
 
 
 # --------------------------------------------------------------------------------- the events

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from cli.admin.ledger.ledger_listing import (
     COLUMNS,
@@ -16,15 +16,7 @@ from cli.admin.resets.undo_listings import describe_change
 from cli.output import Listing
 from muster.v1 import explain_pb2, reset_pb2
 from wording.times import render_time
-
-_EVENTS: Final = {
-    "reset": "offsets_reset",
-    "undo": "offsets_undone",
-    "group_deleted": "group_deleted",
-    "offsets_deleted": "offsets_deleted",
-    "expired": "offsets_expired",
-}
-"""By the kind of the change; a later version may have others."""
+from wording.undos import render_change, render_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +55,12 @@ def compute_timeline(group_id: str, events: Sequence[Event]) -> Listing:
 
 
 def _make_change(group_id: str, change: reset_pb2.OffsetChange) -> Event:
-    described = describe_change(change)
-    event = _EVENTS.get(described["kind"], "offsets_changed")
+    event = render_event(change)
     cells: dict[str, object] = {
         "GROUP": group_id,
         "BEGAN": render_time(change.changed_ms),
         "CAUSE": event,
-        "REASON": ", ".join(_tell(change)),
+        "REASON": render_change(change),
     }
     row = [cells.get(column) for column in COLUMNS]
-    return Event(change.changed_ms, row, {"event": event, **described})
-
-
-def _tell(change: reset_pb2.OffsetChange) -> Iterator[str]:
-    yield "1 offset" if change.offsets == 1 else f"{change.offsets} offsets"
-    if change.principal:
-        yield f"by {change.principal}"
-    yield f"change {change.log_offset}"
-    if change.HasField("undoes"):
-        yield f"undoes {change.undoes}"
+    return Event(change.changed_ms, row, {"event": event, **describe_change(change)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.live.group_sections import Answers, RowMaker
+from console.live.group_sections import Answers, RowMaker, Timeline
 from console.views.group_view import compute_facts, compute_member, compute_waits
 from console.views.lag_history import SAMPLES_MAX, LagHistory
 from console.views.partitions_view import (
@@ -17,7 +17,7 @@ from console.views.partitions_view import (
 from console.views.places import NO_PLACES, RANGES_MAX, compute_places, compute_ranges
 from console.views.timeline_view import compute_timeline
 from coordinator.runtime.loop.slices import run_at_once
-from muster.v1 import admin_pb2, explain_pb2, types_pb2
+from muster.v1 import admin_pb2, explain_pb2, reset_pb2, types_pb2
 from wording.commands import quote_word
 
 NOW_MS = 1_795_214_657_500
@@ -196,7 +196,7 @@ def test_while_a_rebalance_goes_on_its_row_does_not_change_with_each_look() -> N
     assert (row.epochs, row.kind, row.ending, row.held_up) == (
         "4 → 5",
         "member_joined",
-        "goes on",
+        "… goes on",
         "a, revoking",
     )
     assert compute_timeline([tell(900)]) == [row]
@@ -204,11 +204,43 @@ def test_while_a_rebalance_goes_on_its_row_does_not_change_with_each_look() -> N
     ended.ending = explain_pb2.REBALANCE_ENDING_CONVERGED
     ended.ended_ms = NOW_MS + 1_200
     (after,) = compute_timeline([ended])
-    assert (after.ending, after.held_up, after.settled_ms) == (
+    assert (after.ending, after.held_up, after.after) == (
         "converged after 1.2 s",
         "a, revoking, 900 ms",
-        NOW_MS + 1_200,
+        str(NOW_MS + 1_200),
     )
+
+
+def test_changes_of_offsets_are_among_the_rebalances() -> None:
+    def change(at_ms: int, first: int, **fields: object) -> reset_pb2.OffsetChange:
+        return reset_pb2.OffsetChange(
+            log_offset=first,
+            last_log_offset=first + 2,
+            changed_ms=at_ms,
+            offsets=3,
+            **fields,  # type: ignore[arg-type]
+        )
+
+    changes = [
+        change(
+            NOW_MS + 20,
+            40,
+            kind=reset_pb2.OFFSET_CHANGE_KIND_UNDO,
+            principal="User:a",
+            undoes=30,
+        ),
+        change(NOW_MS - 20, 0, kind=reset_pb2.OFFSET_CHANGE_KIND_GROUP_DELETED),
+    ]
+    rows = compute_timeline([explain_pb2.Rebalance(began_ms=NOW_MS, epoch=2)], changes)
+    assert [row.key for row in rows] == ["change.40", f"{NOW_MS}.2", "change.0"]
+    undone, _, deleted = rows
+    assert (undone.kind, undone.cause) == (
+        "offsets_undone",
+        "3 offsets, by User:a, change 40, undoes 30",
+    )
+    assert (undone.before, undone.after) == ("offset:39", "offset:42")
+    # There is no group to look at before the log begins, nor after its end.
+    assert (deleted.kind, deleted.before, deleted.after) == ("group_deleted", "", "")
 
 
 def test_before_its_first_rebalance_there_was_no_group_to_look_at() -> None:
@@ -218,16 +250,16 @@ def test_before_its_first_rebalance_there_was_no_group_to_look_at() -> None:
         )
 
     rebalances = [tell(0, is_classic=True), tell(1, is_classic=False), tell(0, is_classic=False)]
-    assert [row.before_ms for row in compute_timeline(rebalances)] == [0, 0, 0]
+    assert [row.before for row in compute_timeline(rebalances)] == ["", "", ""]
     later = [tell(1, is_classic=True), tell(2, is_classic=False)]
-    assert [row.before_ms for row in compute_timeline(later)] == [NOW_MS, NOW_MS]
+    assert [row.before for row in compute_timeline(later)] == [str(NOW_MS)] * 2
 
 
 def test_a_member_that_is_as_before_is_not_looked_at_again() -> None:
     maker = RowMaker()
 
     def make(group: admin_pb2.Group) -> list[object]:
-        sections = dict(run_at_once(maker.make(Answers(group, {}, (), NOW_MS))))
+        sections = dict(run_at_once(maker.make(Answers(group, {}, Timeline(), NOW_MS))))
         return [view for _, view in sections["members"]]
 
     first = make(make_group())
@@ -261,7 +293,7 @@ def test_a_page_has_at_most_a_thousand_members_and_says_of_how_many() -> None:
     members = [admin_pb2.GroupMember(member_id=f"m-{number:04}") for number in range(1_500)]
     group = make_group(members=members)
     for page, first, count in ((1, "m-0000", 1_000), (2, "m-1000", 500), (3, "", 0)):
-        steps = RowMaker().make(Answers(group, {}, (), NOW_MS, page))
+        steps = RowMaker().make(Answers(group, {}, Timeline(), NOW_MS, page))
         sections = dict(run_at_once(steps))
         keys = [key for key, _ in sections["members"]]
         assert (len(keys), keys[0] if keys else "") == (count, first)
