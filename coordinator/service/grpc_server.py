@@ -19,7 +19,9 @@ from coordinator.runtime.loop.machine import compute_answers_max, read_memory_by
 from coordinator.runtime.loop.stats import Histograms
 from coordinator.runtime.members.member_rights import make_member_rights
 from coordinator.runtime.retention.backups import Backups
-from coordinator.service.admin.access_service import AccessService
+from coordinator.service.admin.access.access_service import AccessService
+from coordinator.service.admin.access.quota_service import QuotaService
+from coordinator.service.admin.access.user_service import UserService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.freeze_service import FreezeService
@@ -28,11 +30,9 @@ from coordinator.service.admin.past.explain_service import ExplainService
 from coordinator.service.admin.past.history_service import HistoryService
 from coordinator.service.admin.past.log_service import LogService
 from coordinator.service.admin.past.record_service import RecordService
-from coordinator.service.admin.quota_service import QuotaService
-from coordinator.service.admin.reset_service import ResetService
-from coordinator.service.admin.upstream_administration import UpstreamAdministration
-from coordinator.service.admin.upstream_service import UpstreamService
-from coordinator.service.admin.user_service import UserService
+from coordinator.service.admin.resets.reset_service import ResetService
+from coordinator.service.admin.upstream.upstream_administration import UpstreamAdministration
+from coordinator.service.admin.upstream.upstream_service import UpstreamService
 from coordinator.service.admin.what_if_service import WhatIfService
 from coordinator.service.calls.access import Access
 from coordinator.service.calls.end_offset_times import EndOffsetTimes

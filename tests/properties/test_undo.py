@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.runtime.as_of.history_answers import PastGroup
 from coordinator.runtime.offsets import offset_deletion
-from coordinator.service.admin.past.past_offsets import compute_undone, find_committed
+from coordinator.service.admin.resets.past_offsets import compute_undone, find_committed
 from model.as_of import AsOfOffset
 from model.commands.command import Command
 from model.commands.groups import DeleteGroup

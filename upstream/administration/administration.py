@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from coordinator.runtime.api import Coordinator
-from coordinator.service.admin.upstream_administration import (
+from coordinator.service.admin.upstream.upstream_administration import (
     GroupMove,
     InTheWay,
     UpstreamBroker,
@@ -78,7 +78,7 @@ class AdministrationSettings:
 
 
 class Administration:
-    """See ``coordinator.service.admin.upstream_administration``.
+    """See ``coordinator.service.admin.upstream.upstream_administration``.
 
     ``places``: the groups with a place of their own.
     """

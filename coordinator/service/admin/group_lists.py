@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.topics.regex_matches import Slice
 from coordinator.service.admin.description_messages import decode_states, decode_types
-from coordinator.service.admin.upstream_messages import check_pattern
+from coordinator.service.admin.upstream.upstream_messages import check_pattern
 from coordinator.service.wire.answer_slices import SLICE
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import Page

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from coordinator.service.admin.upstream_administration import (
+from coordinator.service.admin.upstream.upstream_administration import (
     GroupMove,
     InTheWay,
     UpstreamBroker,

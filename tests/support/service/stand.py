@@ -13,7 +13,7 @@ import grpc.aio
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.admin.upstream_administration import UpstreamAdministration
+from coordinator.service.admin.upstream.upstream_administration import UpstreamAdministration
 from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls

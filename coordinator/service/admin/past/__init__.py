@@ -1,1 +1,1 @@
-"""What was: causes of rebalances, owners over time, past offsets, the log and its records."""
+"""What was: causes of rebalances, owners over time, the log and its records."""

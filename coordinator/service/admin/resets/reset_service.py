@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import grpc.aio
 
-from coordinator.service.admin.past.past_offsets import (
+from coordinator.service.admin.resets.past_offsets import (
     LOG_OFFSET_MAX,
     Undone,
     encode_change,
@@ -17,7 +17,7 @@ from coordinator.service.admin.past.past_offsets import (
     read_undone,
     show_undone,
 )
-from coordinator.service.admin.reset_plan import (
+from coordinator.service.admin.resets.reset_plan import (
     Known,
     Offsets,
     Place,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from coordinator.service.admin.reset_plan import Offsets, Place
+from coordinator.service.admin.resets.reset_plan import Offsets, Place
 from coordinator.service.calls.past_positions import read_past
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.error_statuses import InvalidField

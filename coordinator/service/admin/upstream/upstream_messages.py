@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from coordinator.core.subscriptions.regex_matching import check_regex
-from coordinator.service.admin.upstream_administration import (
+from coordinator.service.admin.upstream.upstream_administration import (
     GroupMove,
     UpstreamDescription,
     UpstreamGroup,

@@ -11,8 +11,11 @@ import grpc.aio
 
 from coordinator.core.subscriptions.regex_matching import compute_matches
 from coordinator.runtime.audit import NO_AUDIT, Audit, Change
-from coordinator.service.admin.upstream_administration import GroupMove, UpstreamAdministration
-from coordinator.service.admin.upstream_messages import (
+from coordinator.service.admin.upstream.upstream_administration import (
+    GroupMove,
+    UpstreamAdministration,
+)
+from coordinator.service.admin.upstream.upstream_messages import (
     check_pattern,
     decode_group_ids,
     decode_places,

@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from coordinator.service.admin.past.past_offsets import compute_undone
+from coordinator.service.admin.resets.past_offsets import compute_undone
 from model.acls import Operation, ResourceType
 from model.ids import GroupId, LogOffset, LogPartition, TopicName, compute_log_partition
 from model.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind

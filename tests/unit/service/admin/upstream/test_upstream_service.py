@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from coordinator.service.admin.upstream_service import MOVED_AT_ONCE
+from coordinator.service.admin.upstream.upstream_service import MOVED_AT_ONCE
 from model.acls import Operation, ResourceType
 from model.ids import GroupId
 from model.places import Place

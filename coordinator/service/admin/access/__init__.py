@@ -1,0 +1,1 @@
+"""Services about who may do what: ACLs, users and quotas."""
