@@ -25,7 +25,7 @@ from coordinator.service.admin.access.user_service import UserService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.freeze_service import FreezeService
-from coordinator.service.admin.group_descriptions import describe_group
+from coordinator.service.admin.group_descriptions import make_describe
 from coordinator.service.admin.past.explain_service import ExplainService
 from coordinator.service.admin.past.history_service import HistoryService
 from coordinator.service.admin.past.log_service import LogService
@@ -181,9 +181,11 @@ class GrpcServer:
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
         throttle = Throttle(coordinator, quotas, sessions_per_ip)
-        describe = partial(describe_group, coordinator, INTERNAL)
         self._watched = WatchedGroups(
-            coordinator, describe, settings.grpc_watches_max, ping_interval_ms
+            coordinator,
+            partial(make_describe, coordinator, INTERNAL),
+            settings.grpc_watches_max,
+            ping_interval_ms,
         )
         services = Services(
             coordinator,

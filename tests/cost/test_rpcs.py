@@ -31,7 +31,7 @@ from coordinator.service.admin.access.user_service import UserService
 from coordinator.service.admin.admin_service import AdminService
 from coordinator.service.admin.backup_service import BackupService
 from coordinator.service.admin.freeze_service import FreezeService
-from coordinator.service.admin.group_descriptions import describe_group
+from coordinator.service.admin.group_descriptions import make_describe
 from coordinator.service.admin.past.explain_service import ExplainService
 from coordinator.service.admin.past.history_service import HistoryService
 from coordinator.service.admin.past.log_service import LogService
@@ -245,7 +245,7 @@ def make_services(server: CostServer) -> dict[str, Any]:
         Backlog(1 << 30, server.loop.call_soon),
         Throttle(server.runtime),
         WatchedGroups(
-            server.runtime, partial(describe_group, server.runtime, INTERNAL), 1_000_000, 5_000
+            server.runtime, partial(make_describe, server.runtime, INTERNAL), 1_000_000, 5_000
         ),
         # Only ``read_ownerships`` is asked: the past of groups is read by another process.
         history=cast(HistoryReads, PAST),

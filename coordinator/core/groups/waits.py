@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -20,19 +20,21 @@ _Numbers: TypeAlias = NDArray[np.int32]
 class Waits:
     """The waits of a group at one moment, as parallel arrays sorted by waiter and then by owner.
 
-    Arrays, because after a join every member of a large group may wait for many others; those of
-    one member are found without looking at the rest.
+    Arrays, because after a join every member of a large group may wait for many others. ``spans``
+    has the begin and the end of each waiter's own by its slot.
     """
 
-    waiters: _Numbers
     owners: _Numbers
     numbers: _Numbers
+    spans: Mapping[int, tuple[int, int]]
     owner_ids: Mapping[int, MemberId]
 
     def of(self, slot: int) -> Iterator[tuple[MemberId, list[int]]]:
         """The members that the member at this slot waits for, with the partition numbers."""
-        begin = int(np.searchsorted(self.waiters, slot, "left"))
-        end = int(np.searchsorted(self.waiters, slot, "right"))
+        span = self.spans.get(slot)
+        if span is None:
+            return
+        begin, end = span
         pairs = zip(self.owners[begin:end].tolist(), self.numbers[begin:end].tolist(), strict=True)
         for owner, held in groupby(pairs, key=lambda pair: pair[0]):
             yield self.owner_ids[owner], [number for _, number in held]
@@ -50,4 +52,7 @@ def compute_waits(group: ConsumerGroup) -> Waits:
         entry = group.slots[slot]
         assert entry is not None, "an entry that owns partitions is never dropped"
         owner_ids[slot] = entry.member_id
-    return Waits(waiters[order], owners[order], moving[order].astype(np.int32), owner_ids)
+    slots, begins = np.unique(waiters[order], return_index=True)
+    bounds = pairwise([*begins.tolist(), len(moving)])
+    spans = dict(zip(slots.tolist(), bounds, strict=True))
+    return Waits(owners[order], moving[order].astype(np.int32), spans, owner_ids)

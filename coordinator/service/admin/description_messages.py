@@ -13,7 +13,7 @@ from coordinator.core.state.embedded_protocol import (
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.wire.answer_slices import make_rows
 from coordinator.service.wire.encode import encode_named
-from model.ids import TopicName
+from model.ids import MemberId, TopicName
 from model.responses.groups import (
     DescribedClassicGroup,
     DescribedClassicMember,
@@ -73,7 +73,36 @@ def encode_summary(group: ListedGroup) -> admin_pb2.GroupSummary:
     )
 
 
-def encode_consumer_group(group: DescribedConsumerGroup) -> Steps[admin_pb2.Group]:
+class MemberEncoder:
+    """Encodes the members of one group again and again, and of each only what has changed.
+
+    Most members of a large group are as they were at the last look.
+    """
+
+    __slots__ = ("_before", "_known")
+
+    def __init__(self) -> None:
+        self._before: dict[MemberId, tuple[DescribedMember, admin_pb2.GroupMember]] = {}
+        self._known = self._before
+
+    def begin(self) -> None:
+        """All members are encoded from now on; those that are not by the next time are gone."""
+        self._before, self._known = self._known, {}
+
+    def encode(self, member: DescribedMember) -> admin_pb2.GroupMember:
+        known = self._before.get(member.member_id)
+        if known is None or known[0] != member:
+            known = member, encode_member(member)
+        self._known[member.member_id] = known
+        return known[1]
+
+
+def encode_consumer_group(
+    group: DescribedConsumerGroup, encoder: MemberEncoder | None = None
+) -> Steps[admin_pb2.Group]:
+    """Encode a group; ``encoder`` is the one with which it was encoded before."""
+    encoder = encoder or MemberEncoder()
+    encoder.begin()
     encoded = admin_pb2.Group(
         group_id=group.group_id,
         group_type=admin_pb2.GROUP_TYPE_CONSUMER,
@@ -87,7 +116,7 @@ def encode_consumer_group(group: DescribedConsumerGroup) -> Steps[admin_pb2.Grou
     )
     members = sorted(group.members, key=lambda member: member.member_id)
     weigh = DescribedMember.compute_weight
-    yield from make_rows(encoded.members.extend, encode_member, members, weigh)
+    yield from make_rows(encoded.members.extend, encoder.encode, members, weigh)
     return encoded
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.admin import description_messages
-from coordinator.service.watch.watched_group import DescribedGroup
+from coordinator.service.watch.watched_group import Describe, DescribedGroup
 from coordinator.service.wire.answer_slices import SLICE, run_steps
 from model.caller import Caller
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups
@@ -21,16 +23,28 @@ from muster.v1 import admin_pb2
 
 
 async def describe_group(
-    coordinator: Coordinator, caller: Caller, group_id: GroupId
+    coordinator: Coordinator,
+    caller: Caller,
+    group_id: GroupId,
+    encoder: description_messages.MemberEncoder | None = None,
 ) -> DescribedGroup:
-    """Describe a group as it is now. Raises ``DescriptionFailed``; the rights are not checked."""
+    """Describe a group as it is now. Raises ``DescriptionFailed``; the rights are not checked.
+
+    ``encoder`` is the one with which the group was described before, if it was.
+    """
     consumer = await coordinator.call(ConsumerGroupDescribe(caller, (group_id,)))
-    found = await _encode_consumer_group(consumer)
+    found = await _encode_consumer_group(consumer, encoder)
     if found is not None:
         return found
     # It may be a classic group, or a group that only has committed offsets.
     classic = await coordinator.call(DescribeGroups(caller, (group_id,)))
     return await _encode_classic_group(coordinator, consumer, classic)
+
+
+def make_describe(coordinator: Coordinator, caller: Caller, group_id: GroupId) -> Describe:
+    """Describes one group again and again."""
+    encoder = description_messages.MemberEncoder()
+    return partial(describe_group, coordinator, caller, group_id, encoder)
 
 
 async def encode_description(
@@ -41,12 +55,14 @@ async def encode_description(
     return found or await _encode_classic_group(coordinator, consumer, classic)
 
 
-async def _encode_consumer_group(response: Response | GroupError) -> DescribedGroup | None:
+async def _encode_consumer_group(
+    response: Response | GroupError, encoder: description_messages.MemberEncoder | None = None
+) -> DescribedGroup | None:
     """Encode a consumer group; ``None`` if it is not found."""
     assert isinstance(response, ConsumerGroupDescribeResponse)
     (group,) = response.groups
     if group.error is ErrorCode.NONE:
-        encoded = await run_steps(description_messages.encode_consumer_group(group))
+        encoded = await run_steps(description_messages.encode_consumer_group(group, encoder))
         return DescribedGroup(encoded, await run_steps(_find_topics(group)))
     if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
         return None

@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from coordinator.runtime.api import GroupChanges
+from coordinator.runtime.loop.slices import Steps
+from coordinator.service.wire.answer_slices import run_steps
 from model.errors import GroupError, UnknownServerError
-from model.ids import GroupId, TopicName
+from model.ids import TopicName
 from muster.v1 import admin_pb2
 
 PAUSE_S: Final = 0.1
 """The least time between two looks at a group: what changes meanwhile is seen as one change."""
-PAUSES: Final = 4
-"""A look that takes long is followed by a pause of so many times its length."""
+BYTES_PER_S: Final = 2_000_000
+"""The looks at a group have at most so many bytes a second, after each of which is a pause.
+
+A byte costs some 0.1 µs. How long a look took would be no measure: a busy loop would make pauses
+long after it is busy no more.
+"""
+SLICE_BYTES: Final = 100_000
+"""So much of a look is encoded in one event-loop iteration, and a member more."""
 SLICE: Final = 50
 """So many watchers are told in one event-loop iteration; each then writes a message."""
 
@@ -30,8 +38,8 @@ class DescribedGroup(NamedTuple):
     topics: frozenset[TopicName]
 
 
-Describe: TypeAlias = Callable[[GroupId], Awaitable[DescribedGroup]]
-"""Describes a group as it is now, or raises a ``GroupError``."""
+Describe: TypeAlias = Callable[[], Awaitable[DescribedGroup]]
+"""Describes one group as it is now, or raises a ``GroupError``."""
 
 
 class Look(NamedTuple):
@@ -42,7 +50,6 @@ class Look(NamedTuple):
 
     number: int
     message: bytes
-    group: admin_pb2.Group
     topics: frozenset[TopicName]
 
 
@@ -91,8 +98,8 @@ class WatchedGroup:
         try:
             with self.changes as changes:
                 while True:
-                    took_s = await self._look()
-                    await asyncio.sleep(max(PAUSE_S, PAUSES * took_s))
+                    look = await self._look()
+                    await asyncio.sleep(max(PAUSE_S, len(look.message) / BYTES_PER_S))
                     await changes.wait()
         except GroupError as error:
             self.end(error)
@@ -100,18 +107,15 @@ class WatchedGroup:
             _LOG.error("watching_failed", exc_info=bug)
             self.end(UnknownServerError(repr(bug)))
 
-    async def _look(self) -> float:
-        """Describe the group; returns how long that took, in seconds."""
-        began_s = self._loop.time()
-        found = await self._describe(self.changes.group_id)
+    async def _look(self) -> Look:
+        """Describe the group, and tell its watchers."""
+        found = await self._describe()
+        message = await run_steps(_encode(found.group, self._heartbeat_ms))
         number = 1 if self.latest is None else self.latest.number + 1
-        message = admin_pb2.WatchGroupResponse(
-            group=found.group, heartbeat_interval_ms=self._heartbeat_ms
-        )
-        self.latest = Look(number, message.SerializeToString(), found.group, found.topics)
+        self.latest = Look(number, message, found.topics)
         self._looked_at_s = self._loop.time()
         self._tell()
-        return self._looked_at_s - began_s
+        return self.latest
 
     def _tell(self) -> None:
         is_telling = bool(self._to_tell)
@@ -127,3 +131,29 @@ class WatchedGroup:
                 waiting.set_result(None)
         if self._to_tell:
             self._loop.call_soon(self._tell_slice)
+
+
+def _encode(group: admin_pb2.Group, heartbeat_ms: int) -> Steps[bytes]:
+    """A ``WatchGroupResponse``, some members at a time: what is encoded one after the other is
+    read as one message."""
+    head = {field.name: value for field, value in group.ListFields() if field.name != "members"}
+    message = admin_pb2.WatchGroupResponse(
+        group=admin_pb2.Group(**head), heartbeat_interval_ms=heartbeat_ms
+    )
+    parts = [message.SerializeToString()]
+    taken: list[admin_pb2.GroupMember] = []
+    size = 0
+    for member in group.members:
+        taken.append(member)
+        size += member.ByteSize()
+        if size >= SLICE_BYTES:
+            parts.append(_encode_members(taken))
+            taken, size = [], 0
+            yield
+    parts.append(_encode_members(taken))
+    return b"".join(parts)
+
+
+def _encode_members(members: Sequence[admin_pb2.GroupMember]) -> bytes:
+    group = admin_pb2.Group(members=members)
+    return admin_pb2.WatchGroupResponse(group=group).SerializeToString()

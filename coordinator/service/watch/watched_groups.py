@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 
 from coordinator.runtime.api import Coordinator
@@ -77,10 +78,14 @@ class WatchedGroups:
     """All groups that are watched, and by how many."""
 
     def __init__(
-        self, coordinator: Coordinator, describe: Describe, most: int, heartbeat_ms: int
+        self,
+        coordinator: Coordinator,
+        make_describe: Callable[[GroupId], Describe],
+        most: int,
+        heartbeat_ms: int,
     ) -> None:
         self._coordinator = coordinator
-        self._describe = describe
+        self._make_describe = make_describe
         self._most = most
         self._heartbeat_ms = heartbeat_ms
         self._groups: dict[GroupId, WatchedGroup] = {}
@@ -101,7 +106,7 @@ class WatchedGroups:
         watched = self._groups.get(group_id)
         if watched is None or watched.error is not None:
             changes = self._coordinator.changes_of(group_id)
-            watched = WatchedGroup(changes, self._describe, self._heartbeat_ms)
+            watched = WatchedGroup(changes, self._make_describe(group_id), self._heartbeat_ms)
             self._groups[group_id] = watched
             if self._is_stopping:
                 watched.end(_make_stopping())

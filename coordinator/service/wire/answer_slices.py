@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -25,6 +26,28 @@ async def run_steps(steps: Steps[T]) -> T:
             result: T = end.value
             return result
         await asyncio.sleep(0)
+
+
+class WorkClock:
+    """Tells how long slices took, without what the event loop did between them."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def measure(self, steps: Steps[T]) -> Steps[T]:
+        """The same steps."""
+        while True:
+            began_s = time.perf_counter()
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                self.seconds += time.perf_counter() - began_s
+            yield
 
 
 def make_rows(

@@ -297,7 +297,7 @@ def backlogs(monkeypatch: pytest.MonkeyPatch) -> list[Backlog]:
 async def wide(backlogs: list[Backlog], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
     """A group whose description is larger than what gRPC takes from a writer unread."""
     monkeypatch.setattr("coordinator.service.watch.watched_group.PAUSE_S", 0.001)
-    monkeypatch.setattr("coordinator.service.watch.watched_group.PAUSES", 0)
+    monkeypatch.setattr("coordinator.service.watch.watched_group.BYTES_PER_S", 1e12)
     async with running_stand() as stand:
         client = SessionClient(stand.group_stub())
         await client.join("m0", group_id=G, client_id="x" * 1_000)

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.runtime.members.group_notices import GroupChanges, GroupNotices
 from coordinator.service.watch import watched_group
-from coordinator.service.watch.watched_group import SLICE, DescribedGroup
+from coordinator.service.watch.watched_group import SLICE, Describe, DescribedGroup
 from coordinator.service.watch.watched_groups import GroupWatch, TooManyWatches, WatchedGroups
 from model.errors import CoordinatorNotAvailable, GroupError, GroupIdNotFound
 from model.ids import GroupId, TopicName
@@ -29,18 +29,22 @@ class Source:
         self.epoch = 1
         self.error: GroupError | None = None
         self.described = 0
+        self.members: list[admin_pb2.GroupMember] = []
         self.wait: Callable[[], asyncio.Future[None]] | None = None
 
     def changes_of(self, group_id: GroupId) -> GroupChanges:
         return GroupChanges(self.notices, group_id)
 
-    async def describe(self, group_id: GroupId) -> DescribedGroup:
+    def make_describe(self, group_id: GroupId) -> Describe:
+        return self.describe
+
+    async def describe(self) -> DescribedGroup:
         self.described += 1
         if self.wait is not None:
             await self.wait()
         if self.error is not None:
             raise self.error
-        group = admin_pb2.Group(group_id=group_id, group_epoch=self.epoch)
+        group = admin_pb2.Group(group_id=G, group_epoch=self.epoch, members=self.members)
         return DescribedGroup(group, frozenset({TopicName("t")}))
 
     def change(self, epoch: int) -> None:
@@ -54,16 +58,16 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(source: Source, most: int = 1_000) -> WatchedGroups:
-    return WatchedGroups(source, source.describe, most, 5_000)  # type: ignore[arg-type]
+    return WatchedGroups(source, source.make_describe, most, 5_000)  # type: ignore[arg-type]
 
 
 async def next_epoch(watch: GroupWatch) -> int:
     look = await watch.next(SOON_S)
     assert look is not None
     message = admin_pb2.WatchGroupResponse.FromString(look.message)
-    assert (message.group, message.heartbeat_interval_ms) == (look.group, 5_000)
+    assert (message.group.group_id, message.heartbeat_interval_ms) == (G, 5_000)
     assert look.topics == {"t"}
-    return look.group.group_epoch
+    return message.group.group_epoch
 
 
 async def test_first_the_group_then_its_changes() -> None:
@@ -193,17 +197,48 @@ async def test_waits_that_time_out_leave_nothing_behind() -> None:
         assert not watched._waiting
 
 
-async def test_a_group_that_takes_long_to_describe_is_looked_at_less_often() -> None:
+async def test_the_members_of_a_large_group_are_encoded_in_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watched_group, "SLICE_BYTES", 20)
     source = Source()
+    source.members = [admin_pb2.GroupMember(member_id=f"m-{n}") for n in range(21)]
+    with make(source).watch(G) as watch:
+        look = await watch.next(SOON_S)
+    assert look is not None
+    turns = list(watched_group._encode(admin_pb2.Group(members=source.members), 0))
+    assert len(turns) >= 4
+    message = admin_pb2.WatchGroupResponse.FromString(look.message)
+    group = admin_pb2.Group(group_id=G, group_epoch=1, members=source.members)
+    assert message == admin_pb2.WatchGroupResponse(group=group, heartbeat_interval_ms=5_000)
+
+
+async def test_a_large_group_is_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source()
+    monkeypatch.setattr(watched_group, "BYTES_PER_S", 100)
+    loop = asyncio.get_running_loop()
+    with make(source).watch(G) as watch:
+        began_s = loop.time()
+        look = await watch.next(SOON_S)
+        assert look is not None
+        source.change(2)
+        assert await next_epoch(watch) == 2
+    assert loop.time() - began_s >= len(look.message) / 100 > PAUSE_S
+
+
+async def test_a_look_that_waits_long_makes_the_next_one_no_later() -> None:
+    source = Source()
+    busy_s = 0.5
 
     async def wait() -> None:
-        await asyncio.sleep(3 * PAUSE_S)
+        await asyncio.sleep(busy_s)
 
     source.wait = lambda: asyncio.ensure_future(wait())
     loop = asyncio.get_running_loop()
     with make(source).watch(G) as watch:
         assert await next_epoch(watch) == 1
+        source.wait = None
         began_s = loop.time()
         source.change(2)
         assert await next_epoch(watch) == 2
-    assert loop.time() - began_s >= (watched_group.PAUSES - 1) * 3 * PAUSE_S
+    assert loop.time() - began_s < 3 * busy_s

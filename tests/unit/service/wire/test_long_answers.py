@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from coordinator.runtime.loop.slices import Steps, run_at_once
+from coordinator.service.admin import description_messages
 from coordinator.service.admin.description_messages import (
+    MemberEncoder,
     encode_classic_group,
     encode_consumer_group,
 )
@@ -29,6 +32,7 @@ from model.responses.groups import (
 )
 from model.responses.offsets import FetchedOffset, FetchedTopic
 from model.topics import TopicImage
+from muster.v1 import admin_pb2
 
 ROWS = 40
 SLICE = 4
@@ -92,6 +96,34 @@ async def test_many_rows_are_encoded_in_slices(
     encoded = await run_steps(encode())
     assert encoded == at_once
     assert len(getattr(encoded, "members", ()) or encoded.partitions) == ROWS
+
+
+def test_only_members_that_have_changed_are_encoded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoded: list[MemberId] = []
+    encode = description_messages.encode_member
+
+    def note(member: DescribedMember) -> admin_pb2.GroupMember:
+        encoded.append(member.member_id)
+        return encode(member)
+
+    monkeypatch.setattr(description_messages, "encode_member", note)
+    encoder = MemberEncoder()
+    one, other, third = make_members(1)[:3]
+    changed = replace(other, member_epoch=99)
+    for members, again in (
+        ((one, other), {one.member_id, other.member_id}),
+        ((one, other), set()),
+        ((one, changed, third), {other.member_id, third.member_id}),
+        ((changed,), set()),
+        ((one, changed), {one.member_id}),
+    ):
+        encoded.clear()
+        group = replace(make_group(1), members=members)
+        found = run_at_once(encode_consumer_group(group, encoder))
+        assert set(encoded) == again
+        assert found == run_at_once(encode_consumer_group(group))
 
 
 async def test_a_member_with_very_many_topics_takes_turns_of_its_own() -> None:
