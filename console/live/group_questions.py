@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final, Protocol
 
 import grpc
 from google.protobuf.message import Message
 
 from console.live.group_sections import Answers, Timeline
-from console.views.partitions_view import Place, Rows, find_committed, find_owners, list_uncommitted
+from console.views.partitions_view import (
+    OwnerFinder,
+    Place,
+    Rows,
+    cut_page,
+    find_committed,
+    sort_places,
+)
 from coordinator.service.calls.local_calls import CallRefused
 from coordinator.service.wire.answer_slices import run_steps
 from muster.v1 import admin_pb2, explain_pb2, group_pb2, reset_pb2, types_pb2
@@ -22,8 +30,6 @@ CHANGES: Final = 100
 """The last so many changes of offsets are listed beside them."""
 CHANGES_MAX: Final = 1_000
 """So many changes of a group are kept."""
-UNCOMMITTED_MAX: Final = 10_000
-"""Of so many partitions without a committed offset the end is asked for."""
 
 
 class Ask(Protocol):
@@ -40,14 +46,17 @@ async def ask_group(ask: Ask, group_id: str) -> admin_pb2.Group:
     return answer.group
 
 
-async def ask_committed(ask: Ask, group: admin_pb2.Group) -> Rows:
-    """Committed and end offsets, also of partitions that a member owns without a commit.
+async def ask_committed(
+    ask: Ask, group: admin_pb2.Group, finder: OwnerFinder, page: int = 1
+) -> Rows:
+    """Committed and end offsets, also of what is on the page and a member owns without a commit.
 
     Nothing where the offsets are not the visitor's to see.
     """
     rows = await _fetch(ask, group.group_id, None)
-    owners = await run_steps(find_owners(group.members))
-    missing = list_uncommitted(owners, rows)[:UNCOMMITTED_MAX]
+    owners = await run_steps(finder.find(group.members))
+    places = await run_steps(sort_places(chain(owners, rows)))
+    missing = [place for place in cut_page(places, page) if place not in rows]
     if missing:
         rows |= await _fetch(ask, group.group_id, missing)
     return rows
@@ -126,11 +135,11 @@ async def ask_timeline(ask: Ask, group_id: str, until_ms: int = 0) -> Timeline:
     )
 
 
-async def ask_present(ask: Ask, group_id: str, page: int = 1) -> Answers:
+async def ask_present(ask: Ask, group_id: str, finder: OwnerFinder, page: int = 1) -> Answers:
     """All that is shown of the present. Raises ``CallRefused``."""
     group = await ask_group(ask, group_id)
     at_ms = read_wall_ms()
-    committed = await ask_committed(ask, group)
+    committed = await ask_committed(ask, group, finder, page)
     timeline = await ask_timeline(ask, group_id)
     return Answers(group, committed, timeline, at_ms, page)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from console.charts.spark import compute_spark
@@ -18,20 +19,20 @@ from console.views.group_view import (
 from console.views.lag_history import LagHistory, describe_trend
 from console.views.partitions_view import (
     Owner,
+    OwnerFinder,
     PartitionRow,
     Place,
     Rows,
     compute_partition,
     compute_slowest_ms,
+    cut_page,
     find_lags,
-    find_owners,
+    sort_places,
 )
 from console.views.timeline_view import compute_timeline
 from coordinator.runtime.loop.slices import Steps
 from muster.v1 import admin_pb2, explain_pb2, reset_pb2, types_pb2
 
-ROWS_MAX: Final = 1_000
-"""The most members, and the most partitions, of one page."""
 _SLICE: Final = 100
 """So many rows are made in one event-loop iteration, each in some 15 µs."""
 
@@ -67,24 +68,23 @@ class RowMaker:
     """Makes the rows of one group. Members that were answered as before are not looked at again."""
 
     history: LagHistory | None = None
+    finder: OwnerFinder = field(default_factory=OwnerFinder)
     _partitions: dict[Place, _Partition] = field(default_factory=dict)
-    _members: dict[str, tuple[admin_pb2.GroupMember, int | None, MemberRow]] = field(
-        default_factory=dict
-    )
+    _members: dict[str, tuple[bytes, int | None, MemberRow]] = field(default_factory=dict)
+    """By id what a row was made of (see ``OwnerFinder``), and the row."""
 
     def make(self, answers: Answers) -> Steps[Sections]:
         """The sections of the page, a slice at a time."""
         group = answers.group
-        first = (answers.page - 1) * ROWS_MAX
-        members = yield from self._make_members(group, first)
+        members = yield from self._make_members(group, answers.page)
         yield
-        owners = yield from find_owners(group.members)
-        partitions = yield from self._make_partitions(answers, owners, first)
+        owners = yield from self.finder.find(group.members)
+        places = yield from sort_places(chain(owners, answers.committed))
+        partitions = yield from self._make_partitions(answers, owners, places)
         waits, more = compute_waits(group, answers.at_ms)
         wait_rows: list[Row] = [(f"{each.member_id}\0{each.owner_id}", each) for each in waits]
-        facts = self._add_lag(compute_facts(group), answers.committed)
+        facts = self._add_lag(compute_facts(group), answers.committed, len(places))
         timeline = compute_timeline(answers.timeline.rebalances, answers.timeline.changes)
-        places = len(owners.keys() | answers.committed.keys())
         return [
             ("facts", [("facts", facts)]),
             ("waits", wait_rows),
@@ -92,19 +92,19 @@ class RowMaker:
             ("members", members),
             ("partitions", partitions),
             ("timeline", [(row.key, row) for row in timeline]),
-            ("counts", [("counts", (len(group.members), places, answers.page))]),
+            ("counts", [("counts", (len(group.members), len(places), answers.page))]),
         ]
 
-    def _make_members(self, group: admin_pb2.Group, first: int) -> Steps[list[Row]]:
+    def _make_members(self, group: admin_pb2.Group, page: int) -> Steps[list[Row]]:
         # What a member's row shows of its group.
         is_classic = group.group_type == admin_pb2.GROUP_TYPE_CLASSIC
         shared = group.group_epoch if is_classic else None
         before, after = self._members, {}
         rows: list[Row] = []
-        for number, member in enumerate(group.members[first : first + ROWS_MAX]):
-            known = before.get(member.member_id)
-            if known is None or known[1] != shared or known[0] != member:
-                known = (member, shared, compute_member(group, member))
+        for number, member in enumerate(cut_page(group.members, page)):
+            known, encoded = before.get(member.member_id), member.SerializeToString()
+            if known is None or known[1] != shared or known[0] != encoded:
+                known = (encoded, shared, compute_member(group, member))
             after[member.member_id] = known
             rows.append((member.member_id, known[2]))
             if number % _SLICE == _SLICE - 1:
@@ -113,13 +113,12 @@ class RowMaker:
         return rows
 
     def _make_partitions(
-        self, answers: Answers, owners: dict[tuple[str, int], Owner], first: int
+        self, answers: Answers, owners: dict[Place, Owner], places: Sequence[Place]
     ) -> Steps[list[Row]]:
         committed, nobody = answers.committed, Owner()
-        places = sorted(owners.keys() | committed.keys())
         before, after = self._partitions, {}
         rows: list[Row] = []
-        for number, place in enumerate(places[first : first + ROWS_MAX]):
+        for number, place in enumerate(cut_page(places, answers.page)):
             owner, row = owners.get(place, nobody), committed.get(place)
             trend = "" if self.history is None else self.history.describe_trend(place)
             known = before.get(place)
@@ -132,14 +131,14 @@ class RowMaker:
         self._partitions = after
         return rows
 
-    def _add_lag(self, facts: GroupFacts, committed: Rows) -> GroupFacts:
+    def _add_lag(self, facts: GroupFacts, committed: Rows, places: int) -> GroupFacts:
         lags = find_lags(committed)
         if not lags:
             return facts
         slowest_ms = compute_slowest_ms(list(committed.values()))
         note = ""
-        if len(lags) < len(committed):
-            note = f"of {len(lags):,} of {len(committed):,} partitions: the others are not known"
+        if len(lags) < places:
+            note = f"of {len(lags):,} of {places:,} partitions: the others are not known"
         samples = () if self.history is None else tuple(self.history.total)
         trend, spark = describe_trend(samples), compute_spark(samples)
         return replace(

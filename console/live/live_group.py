@@ -23,7 +23,7 @@ from console.live.group_watch import watch_group
 from console.views.lag_history import LagHistory
 from console.views.partitions_view import find_lags
 from coordinator.service.calls.local_calls import CallRefused, LocalCalls, Visitor
-from coordinator.service.wire.answer_slices import run_steps
+from coordinator.service.wire.answer_slices import WorkClock, run_steps
 from muster.v1 import admin_pb2, explain_pb2
 
 LAG_INTERVAL_S: Final = 2.0
@@ -31,7 +31,7 @@ LAG_INTERVAL_S: Final = 2.0
 LAG_SHARE: Final = 0.02
 """Looking at the offsets of all groups that are followed takes at most this part of the time."""
 PAUSES: Final = 9
-"""A change that takes long to show is followed by a pause of so many times its length."""
+"""A change that takes much work to show is followed by a pause of so many times its length."""
 
 ADMITTED_S: Final = 1.0
 """So long after a page was made its stream is opened without another look at rights."""
@@ -79,7 +79,7 @@ class LiveGroup:
         """Ask for everything, for somebody who opens the page. Raises ``CallRefused``."""
         async with self._lock:
             self._visitor = visitor
-            answers = await ask_present(self._ask, self.group_id)
+            answers = await ask_present(self._ask, self.group_id, self._rows.finder)
             await self._show(answers, has_lags=True)
             self._refreshed_s = asyncio.get_running_loop().time()
             return answers
@@ -121,14 +121,12 @@ class LiveGroup:
     # ------------------------------------------------------------------------------- following
 
     async def _follow_changes(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             async with aclosing(watch_group(self._calls, self._visitor, self.group_id)) as groups:
                 async for group in groups:
-                    began_s = loop.time()
                     async with self._lock:
-                        await self._show_group(group)
-                    await asyncio.sleep(PAUSES * (loop.time() - began_s))
+                        worked_s = await self._show_group(group)
+                    await asyncio.sleep(PAUSES * worked_s)
             raise CallRefused(grpc.StatusCode.UNAVAILABLE, "the server has ended the stream")
         except CallRefused as error:
             self._end(error)
@@ -144,9 +142,11 @@ class LiveGroup:
                 share = LAG_SHARE / max(self._followed.count, 1)
                 await asyncio.sleep(max(LAG_INTERVAL_S, took_s / share))
                 began_s = loop.time()
-                async with self._lock:
-                    if self._answers is not None:
-                        committed = await ask_committed(self._ask, self._answers.group)
+                if self._answers is not None:
+                    # Without the lock: a change that comes meanwhile is shown first.
+                    group, finder = self._answers.group, self._rows.finder
+                    committed = await ask_committed(self._ask, group, finder)
+                    async with self._lock:
                         # Not every change of offsets is one of the group.
                         timeline = await ask_timeline(self._ask, self.group_id)
                         answers = replace(self._answers, committed=committed, timeline=timeline)
@@ -157,27 +157,28 @@ class LiveGroup:
         except Exception:
             log.exception("console_offsets_failed", group_id=self.group_id)
 
-    async def _show_group(self, group: admin_pb2.Group) -> None:
+    async def _show_group(self, group: admin_pb2.Group) -> float:
+        """Show it as it is now; how long that kept the event loop busy, in seconds."""
         before = self._answers
         if before is None:
-            answers = await ask_present(self._ask, self.group_id)
-            await self._show(answers, has_lags=True)
-            return
+            answers = await ask_present(self._ask, self.group_id, self._rows.finder)
+            return await self._show(answers, has_lags=True)
         at_ms = read_wall_ms()
         timeline = before.timeline
         if _may_have_rebalanced(before, group):
             timeline = await ask_timeline(self._ask, self.group_id)
-        await self._show(
-            replace(before, group=group, timeline=timeline, at_ms=at_ms), has_lags=False
-        )
+        answers = replace(before, group=group, timeline=timeline, at_ms=at_ms)
+        return await self._show(answers, has_lags=False)
 
-    async def _show(self, answers: Answers, *, has_lags: bool) -> None:
+    async def _show(self, answers: Answers, *, has_lags: bool) -> float:
+        work = WorkClock()
         if has_lags:
             self._history.add(answers.at_ms, find_lags(answers.committed))
         self._answers = answers
-        sections = await run_steps(self._rows.make(answers))
-        if await run_steps(self.fragments.update(sections)):
+        sections = await run_steps(work.measure(self._rows.make(answers)))
+        if await run_steps(work.measure(self.fragments.update(sections))):
             self._tell()
+        return work.seconds
 
     async def _ask(self, service: str, method: str, request: Any) -> Any:
         return await self._calls.call(service, method, request, self._visitor)

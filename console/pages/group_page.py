@@ -61,8 +61,10 @@ async def show_group(visit: Visit) -> Response:
         return await _show_past(visit, group_id, as_of, page)
     render = await load_render(visit, group_id)
     if page > 1:
-        answers = await ask_present(visit.ask, group_id, page)
-        return await _render(visit, group_id, await _make_fragments(answers, render), answers)
+        maker = RowMaker()
+        answers = await ask_present(visit.ask, group_id, maker.finder, page)
+        fragments = await _make_fragments(answers, render, maker)
+        return await _render(visit, group_id, fragments, answers)
     live = _find_live(visit, group_id, render)
     answers = await live.refresh(visit.visitor)
     live_url = make_url("groups", group_id, "events", since=live.fragments.tag)
@@ -75,9 +77,9 @@ def _find_live(visit: Visit, group_id: str, render: Render) -> LiveGroup:
     return site.live.find(site.calls, group_id, visitor, rights, render)
 
 
-async def _make_fragments(answers: Answers, render: Render) -> Fragments:
+async def _make_fragments(answers: Answers, render: Render, maker: RowMaker) -> Fragments:
     fragments = Fragments(render)
-    await run_steps(fragments.update(await run_steps(RowMaker().make(answers))))
+    await run_steps(fragments.update(await run_steps(maker.make(answers))))
     return fragments
 
 
@@ -86,7 +88,7 @@ async def _show_past(visit: Visit, group_id: str, as_of: types_pb2.AsOf, page: i
     answers, position = await ask_past(visit.ask, group_id, as_of, page)
     offset = position.offset if position.HasField("offset") else -1
     before, after = await _find_neighbours(visit, group_id, offset)
-    fragments = await _make_fragments(answers, render)
+    fragments = await _make_fragments(answers, render, RowMaker())
     text = render_position(position).removeprefix("as of ")
     past = Past(offset, max(position.timestamp_ms, as_of.timestamp_ms), text)
     return await _render(

@@ -10,10 +10,10 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from console.live.fragments import Fragments, Render
-from console.live.group_sections import ROWS_MAX
 from console.refusals import Refused
 from console.site import Crumb, Visit
 from console.urls import make_url
+from console.views.partitions_view import ROWS_MAX
 from muster.v1 import types_pb2
 from wording.errors import InputError
 from wording.numbers import parse_digits

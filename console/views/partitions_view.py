@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from muster.v1 import admin_pb2, types_pb2
 from wording.lag import compute_lag
 
+T = TypeVar("T")
+
 Place: TypeAlias = tuple[str, int]
 
 
+ROWS_MAX: Final = 1_000
+"""The most members, and the most partitions, of one page."""
 _SLICE: Final = 200
 """Members looked at in one step."""
 _AIMS: Final = 2_000
+_PLACES: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +50,81 @@ class Owner(NamedTuple):
     target_id: str = ""
 
 
-def find_owners(
-    members: Iterable[admin_pb2.GroupMember],
-) -> Generator[None, None, dict[Place, Owner]]:
-    """The owners of all partitions that have or are to have one, a slice at a time.
+class _Holdings(NamedTuple):
+    """What a member has and is to have; ``encoded`` is the member of which this was made.
 
-    A deleted topic has no name.
+    The message itself would keep the whole answer in memory that it is a part of.
     """
-    owners: dict[Place, Owner] = {}
-    aims: list[tuple[Place, str]] = []
-    for number, member in enumerate(members):
-        if number % _SLICE == _SLICE - 1:
+
+    encoded: bytes
+    held: dict[Place, Owner]
+    aims: list[Place]
+
+
+class OwnerFinder:
+    """Finds the owners of one group again and again: of each member only what has changed."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Holdings] = {}
+
+    def find(
+        self, members: Iterable[admin_pb2.GroupMember]
+    ) -> Generator[None, None, dict[Place, Owner]]:
+        """The owners of all partitions that have or are to have one, a slice at a time."""
+        before, known = self._known, dict[str, _Holdings]()
+        owners: dict[Place, Owner] = {}
+        for number, member in enumerate(members):
+            if number % _SLICE == _SLICE - 1:
+                yield
+            holdings, encoded = before.get(member.member_id), member.SerializeToString()
+            if holdings is None or holdings.encoded != encoded:
+                holdings = _take_apart(member, encoded)
+            known[member.member_id] = holdings
+            owners.update(holdings.held)
+        nobody = Owner()
+        left = _AIMS
+        for member_id, holdings in known.items():
+            for place in holdings.aims:
+                held = owners.get(place, nobody)
+                if held.member_id != member_id:
+                    owners[place] = held._replace(target_id=member_id)
+            left -= len(holdings.aims)
+            if left <= 0:
+                left = _AIMS
+                yield
+        self._known = known
+        return owners
+
+
+def _take_apart(member: admin_pb2.GroupMember, encoded: bytes) -> _Holdings:
+    """A deleted topic has no name."""
+    owner = Owner(member.member_id, member.client_id)
+    held = (*member.assignment, *member.pending_revocation)
+    aims = list(_list_places(member.target_assignment))
+    return _Holdings(encoded, dict.fromkeys(_list_places(held), owner), aims)
+
+
+def _list_places(topics: Iterable[types_pb2.TopicPartitions]) -> Iterator[Place]:
+    for topic in topics:
+        if name := topic.topic_name:
+            yield from ((name, number) for number in topic.partitions)
+
+
+def sort_places(places: Iterable[Place]) -> Generator[None, None, list[Place]]:
+    """The places, each once, by topic and number, a slice at a time."""
+    numbers: dict[str, set[int]] = {}
+    for number, (name, partition) in enumerate(places):
+        if number % _PLACES == _PLACES - 1:
             yield
-        owner = Owner(member.member_id, member.client_id)
-        for topics in (member.assignment, member.pending_revocation):
-            for topic in topics:
-                name = topic.topic_name
-                owners.update(((name, number), owner) for number in topic.partitions if name)
-        for topic in member.target_assignment:
-            name = topic.topic_name
-            aims.extend(((name, number), member.member_id) for number in topic.partitions if name)
-    for number, (place, member_id) in enumerate(aims):
-        if number % _AIMS == _AIMS - 1:
-            yield
-        held = owners.get(place, Owner())
-        if held.member_id != member_id:
-            owners[place] = held._replace(target_id=member_id)
-    return owners
+        numbers.setdefault(name, set()).add(partition)
+    found: list[Place] = []
+    for name in sorted(numbers):
+        # Numbers alone are sorted quickly, with the name several times as slow.
+        found += [(name, partition) for partition in sorted(numbers[name])]
+        yield
+    return found
 
 
 Rows: TypeAlias = dict[Place, types_pb2.CommittedOffset]
@@ -92,9 +145,9 @@ def find_lags(rows: Mapping[Place, types_pb2.CommittedOffset]) -> dict[Place, in
     return {place: lag for place, row in rows.items() if (lag := compute_lag(row)) is not None}
 
 
-def list_uncommitted(owners: Mapping[Place, Owner], rows: Mapping[Place, object]) -> list[Place]:
-    """Partitions that a member has without a committed offset."""
-    return sorted(owners.keys() - rows.keys())
+def cut_page(rows: Sequence[T], page: int) -> Sequence[T]:
+    """The rows of a page, which counts from 1."""
+    return rows[(page - 1) * ROWS_MAX : page * ROWS_MAX]
 
 
 def compute_partition(

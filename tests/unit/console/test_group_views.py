@@ -9,10 +9,10 @@ from console.views.group_view import compute_facts, compute_member, compute_wait
 from console.views.lag_history import SAMPLES_MAX, LagHistory
 from console.views.partitions_view import (
     Owner,
+    OwnerFinder,
     compute_partition,
     find_committed,
-    find_owners,
-    list_uncommitted,
+    sort_places,
 )
 from console.views.places import NO_PLACES, RANGES_MAX, compute_places, compute_ranges
 from console.views.timeline_view import compute_timeline
@@ -122,11 +122,30 @@ def test_a_frozen_group_says_since_when_and_by_whom() -> None:
 
 
 def test_a_partition_has_its_owner_and_who_is_to_get_it() -> None:
-    owners = run_at_once(find_owners(make_group().members))
+    owners = run_at_once(OwnerFinder().find(make_group().members))
     assert owners["t", 0] == Owner("a", "", "")
     assert owners["t", 1] == Owner("a", "", "b")
     assert owners["t", 2] == Owner("", "", "b")
-    assert list_uncommitted(owners, {("t", 1): None}) == [("t", 0), ("t", 2)]
+    rows = {("t", 1): None, ("s", 7): None, ("t", 11): None}
+    everything = [("s", 7), ("t", 0), ("t", 1), ("t", 2), ("t", 11)]
+    assert run_at_once(sort_places([*owners, *rows])) == everything
+
+
+def test_owners_are_found_again_as_at_first() -> None:
+    finder = OwnerFinder()
+    group = make_group()
+    for change in (
+        lambda: None,
+        lambda: group.members[0].pending_revocation.pop(),
+        lambda: group.members[1].assignment.extend(
+            [types_pb2.TopicPartitions(topic_name="t", partitions=[1])]
+        ),
+        lambda: group.members.pop(0),
+    ):
+        change()
+        found = run_at_once(finder.find(group.members))
+        assert found == run_at_once(OwnerFinder().find(group.members))
+    assert ("t", 0) not in found
 
 
 def test_what_is_not_known_of_offsets_is_not_zero() -> None:
