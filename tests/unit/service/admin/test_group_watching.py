@@ -313,7 +313,7 @@ async def test_a_slow_reader_gets_the_newest(wide: Stand) -> None:
     first = await slow.next()
     assert first.ByteSize() > 20_000
     assert await quick.next()
-    changes = 40
+    changes = 80
     for n in range(changes):
         await grow(wide, n)
         await quick.until_epoch(first.group_epoch + n + 1)
