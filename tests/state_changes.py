@@ -53,8 +53,8 @@ GROUP_STATE: Final = "coordinator.core.state.shard.GroupState"
 SHARD: Final = "coordinator.core.state.shard.Shard"
 SOFT: Final = frozenset(
     {
-        "coordinator.core.state.classic_group.UpgradeChecks",
-        "coordinator.core.state.consumer_member.SubscribedTopicsCache",
+        "coordinator.core.state.classic.classic_group.UpgradeChecks",
+        "coordinator.core.state.consumer.consumer_member.SubscribedTopicsCache",
         "coordinator.core.state.reset_of_group.NumbersCache",
         "coordinator.core.state.open_transactions.Timeout",
     }

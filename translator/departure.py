@@ -9,8 +9,8 @@ from coordinator.core.classic.classic_leave import handle_classic_leave
 from coordinator.core.consumer.leave_grace import compute_reservation, is_to_reserve
 from coordinator.core.consumer.removal import WhyRemoved, compute_removal
 from coordinator.core.consumer.static_members import check_static_member, compute_static_leave
-from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.epoch_causes import compute_leave_kind
 from coordinator.core.state.outcome import CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard

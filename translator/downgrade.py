@@ -20,7 +20,7 @@ from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.classic.classic_rebalance import compute_protocol, rebalance
 from coordinator.core.client_assignors.declaration import compute_user_data
 from coordinator.core.groups.group_tombstones import compute_tombstones_in_slices
-from coordinator.core.state.classic_group import (
+from coordinator.core.state.classic.classic_group import (
     ClassicGroup,
     ClassicGroupState,
     ClassicMember,
@@ -29,14 +29,14 @@ from coordinator.core.state.classic_group import (
     compute_new_group,
     compute_topics_said,
 )
-from coordinator.core.state.classic_states import ClassicEvent
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
-from coordinator.core.state.consumer_member import NO_NUMBERS, Member
-from coordinator.core.state.conversion import Converted, in_slices, weigh_bytes, weigh_metadata
-from coordinator.core.state.embedded_protocol import (
+from coordinator.core.state.classic.classic_states import ClassicEvent
+from coordinator.core.state.classic.embedded_protocol import (
     PROTOCOL_TYPE,
     encode_assignment,
 )
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import NO_NUMBERS, Member
+from coordinator.core.state.conversion import Converted, in_slices, weigh_bytes, weigh_metadata
 from coordinator.core.state.epoch_causes import compute_member_cause
 from coordinator.core.state.outcome import BeginClassicSessions, Outcome, convert
 from coordinator.core.state.shard import Shard

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from coordinator.core.client_assignors.declaration import compute_user_data
-from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
-from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
-from coordinator.core.state.embedded_protocol import (
+from coordinator.core.state.classic.embedded_protocol import (
     PROTOCOL_TYPE,
     decode_subscription,
     encode_assignment,
 )
+from coordinator.core.state.consumer.consumer_group import NOTHING_SAID, ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, Member
 from model.commands.classic import JoinGroup
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import InconsistentGroupProtocol

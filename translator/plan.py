@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from coordinator.core.groups.group_description import CLASSIC, CONSUMER, EMPTY
 from coordinator.core.groups.group_tombstones import compute_consumer_group_tombstones
-from coordinator.core.state.classic_group import (
+from coordinator.core.state.classic.classic_group import (
     ClassicGroup,
     compute_group_record,
     compute_new_group,
 )
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.conversion import in_slices, weigh_bytes, weigh_said
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import Enum
 
-from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.subscriptions.regex_matching import check_regex
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.migration_policy import allows_upgrade

@@ -9,9 +9,9 @@ from coordinator.core.consumer.removal import WhyRemoved
 from coordinator.core.groups.group_deletion import check_is_there
 from coordinator.core.groups.group_description import describe_classic_member, describe_members
 from coordinator.core.offsets.offset_reset import compute_revision
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.classic_states import ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.classic.classic_states import ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from model.causes import CauseKind

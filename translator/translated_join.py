@@ -15,9 +15,9 @@ from coordinator.core.consumer.heartbeat import (
 )
 from coordinator.core.consumer.heartbeat_checks import check_room
 from coordinator.core.consumer.static_members import check_static_member
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.outcome import (
     ArmClassicDeadline,
     CancelClassicDeadline,

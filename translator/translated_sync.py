@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from coordinator.core.consumer.pending_changes import has_to_rejoin
 from coordinator.core.consumer.static_members import check_static_member
-from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
-from coordinator.core.state.consumer_member import Member
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.group_epochs import compute_target_effects
 from coordinator.core.state.outcome import ArmClassicDeadline, CancelClassicDeadline, Outcome
 from coordinator.core.state.reset_of_group import compute_withheld

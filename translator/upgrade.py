@@ -17,8 +17,16 @@ from coordinator.core.classic.classic_draft import GROUP
 from coordinator.core.consumer.heartbeat import handle_heartbeat
 from coordinator.core.consumer.heartbeat_checks import check_server_assignor
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
-from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
+from coordinator.core.state.classic.classic_group import (
+    ClassicGroup,
+    ClassicGroupState,
+    ClassicMember,
+)
+from coordinator.core.state.classic.embedded_protocol import (
+    PROTOCOL_TYPE,
+    decode_user_data,
+)
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, Member
 from coordinator.core.state.conversion import (
     TOPICS_OF_ONE,
     Converted,
@@ -28,10 +36,6 @@ from coordinator.core.state.conversion import (
     weigh_metadata,
     weigh_record,
     weigh_said,
-)
-from coordinator.core.state.embedded_protocol import (
-    PROTOCOL_TYPE,
-    decode_user_data,
 )
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.outcome import (

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
-from coordinator.core.state.conversion import in_slices, weigh_said
-from coordinator.core.state.embedded_protocol import (
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.state.classic.embedded_protocol import (
     decode_assigned_partitions,
     decode_subscription,
 )
+from coordinator.core.state.conversion import in_slices, weigh_said
 from coordinator.core.state.steps import Steps
 from model.ids import MemberId, TopicName
 from model.log.records import TopicPartitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.state.conversion import (
     in_slices,
     weigh_said,

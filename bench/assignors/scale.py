@@ -29,7 +29,7 @@ import numpy as np
 from bench.log_plot import Curve, draw
 from coordinator.core.consumer.heartbeat import handle_reconcile_member
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (

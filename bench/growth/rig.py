@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.growth.states import GROUP
 from cli.serve.collector import GarbageCollector
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from gateway.settings import GatewaySettings
 from model.commands.command import Command
 from model.ids import GroupId

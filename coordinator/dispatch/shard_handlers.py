@@ -13,8 +13,8 @@ from coordinator.core.consumer.heartbeat import handle_heartbeat, handle_reconci
 from coordinator.core.offsets.commit_checks import handle_check_commit, handle_check_txn_commit
 from coordinator.core.offsets.offset_commit import handle_offset_commit
 from coordinator.core.offsets.transactions import handle_txn_offset_commit
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.embedded_protocol import check_subscriptions
+from coordinator.core.state.classic.embedded_protocol import check_subscriptions
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.checks import (

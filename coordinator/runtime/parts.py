@@ -10,7 +10,7 @@ import structlog
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.groups.topic_records import Catalogue
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.api import Reply, ignore_answer
 from coordinator.runtime.audit import Audit

@@ -16,7 +16,7 @@ from typing import Any
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.offsets.deleted_topics import DeletedTopics
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.command_table import COMMANDS, Route
 from coordinator.runtime.api import Reply, await_answer, ignore_answer

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.functions import col
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from coordinator.core.state.classic_group import compute_classic_group
+from coordinator.core.state.classic.classic_group import compute_classic_group
 from model.ids import GroupId
 from model.log.records import GroupMetadataValue, RecordType
 from pipeline.schema import TIMESTAMP

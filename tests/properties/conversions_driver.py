@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.classic_states import ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.classic.classic_states import ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.handle import handle

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from coordinator.core.state import consumer_group
+from coordinator.core.state.consumer import consumer_group
 from model.commands.consumer import Deadline
 from tests.properties.driver_machine import DriverMachine
 from tests.support.core_driver import (

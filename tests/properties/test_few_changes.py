@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.target import target_install
 from coordinator.core.target.target_assignment import (

@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, compute_classic_group
-from coordinator.core.state.classic_states import ClassicGroupState
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.classic.classic_group import (
+    ClassicGroup,
+    ClassicMember,
+    compute_classic_group,
+)
+from coordinator.core.state.classic.classic_states import ClassicGroupState
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import run_at_once

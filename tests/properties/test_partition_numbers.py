@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core.state.partition_numbers import PartitionNumbers
+from coordinator.core.state.consumer.partition_numbers import PartitionNumbers
 from model.ids import TopicId
 from model.log.records import TopicPartitions
 

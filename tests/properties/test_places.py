@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.core.state.classic_group import ClassicGroupState
+from coordinator.core.state.classic.classic_group import ClassicGroupState
 from model.caller import INTERNAL
 from model.commands.classic import ClassicHeartbeat, JoinGroup, JoinProtocol, SyncGroup
 from model.commands.command import Command

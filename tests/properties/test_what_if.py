@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.shard_side_records import replay_shard_side
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.frozen_target import compute_frozen_target
 from coordinator.core.target.target_assignment import compute_install, find_target_problem

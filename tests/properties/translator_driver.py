@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coordinator.core.consumer.pending_changes import has_pending_change, has_to_rejoin
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from model.caller import INTERNAL
 from model.commands.classic import (
     ClassicDeadline,

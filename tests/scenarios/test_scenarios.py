@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.core.state import consumer_group
+from coordinator.core.state.consumer import consumer_group
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.log.side_records import TokenStartKey
 from tests.scenarios.commands import Commands, Line, parse_line

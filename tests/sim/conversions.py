@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from model.commands.classic import ClassicHeartbeat, SyncGroup
 from model.configs.migration_policy import allows_downgrade, allows_upgrade
 from model.errors import ErrorCode, GroupError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.target.target_assignment import InstallTarget
 from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
 from model.commands.consumer import (

@@ -13,7 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from coordinator.core.classic import classic_draft, classic_sync
-from coordinator.core.state.classic_states import STEPS, ClassicEvent, ClassicGroupState, Step
+from coordinator.core.state.classic.classic_states import (
+    STEPS,
+    ClassicEvent,
+    ClassicGroupState,
+    Step,
+)
 from tests.sim.conversions import STAGES
 
 NONE = "none"

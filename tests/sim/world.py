@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.runtime.api import Answer
 from coordinator.runtime.offsets.offset_reads import decode_stored_offsets
 from model.caller import INTERNAL

@@ -13,8 +13,8 @@ import numpy as np
 from coordinator.core.consumer.pending_changes import has_pending_change
 from coordinator.core.replay.group_records import replay
 from coordinator.core.replay.prepared_targets import replay_prepared_target
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,

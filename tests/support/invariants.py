@@ -6,8 +6,8 @@ scenarios check them; the server does not.
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, ConsumerGroupState
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup, ConsumerGroupState
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH
 from model.log.records import MemberState
 
 

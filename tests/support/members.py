@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coordinator.core.state.consumer_member import LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_member import LEAVE_EPOCH
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.ids import GroupId, InstanceId, MemberId, TopicId
 from model.log.records import TopicPartitions

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.classic_states import ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup, ConsumerGroupState
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.classic.classic_states import ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.loop.slices import Steps
 from model.ids import GroupId

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator.core.state.classic_group import ClassicMember
-from coordinator.core.state.classic_states import ClassicEvent
+from coordinator.core.state.classic.classic_group import ClassicMember
+from coordinator.core.state.classic.classic_states import ClassicEvent
 from coordinator.core.state.epoch_causes import cut_reason
 from model.causes import Cause, CauseKind
 from model.commands.classic import JoinGroup

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from coordinator.core.state.classic_group import (
+from coordinator.core.state.classic.classic_group import (
     ClassicGroup,
     ClassicMember,
     InitialDelay,
@@ -18,7 +18,7 @@ from coordinator.core.state.classic_group import (
     compute_group_record,
     compute_size,
 )
-from coordinator.core.state.classic_states import STEPS, ClassicEvent, Reaction
+from coordinator.core.state.classic.classic_states import STEPS, ClassicEvent, Reaction
 from coordinator.core.state.outcome import (
     ArmClassicDeadline,
     CancelClassicDeadline,

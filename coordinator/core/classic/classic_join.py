@@ -24,15 +24,15 @@ from coordinator.core.classic.classic_rebalance import (
     rebalance,
 )
 from coordinator.core.groups.group_tombstones import compute_group_tombstones
-from coordinator.core.state.classic_group import (
+from coordinator.core.state.classic.classic_group import (
     ClassicGroup,
     ClassicMember,
     Phase,
     compute_new_group,
     compute_size,
 )
-from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
+from coordinator.core.state.classic.classic_states import ClassicEvent, ClassicGroupState, Reaction
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from coordinator.core.state.outcome import Outcome, Release, Wait
 from coordinator.core.state.shard import Shard
 from model.causes import Cause, CauseKind

@@ -16,8 +16,8 @@ from coordinator.core.classic.classic_rebalance import (
     end_join_phase,
     rebalance,
 )
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.classic_states import ClassicEvent
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.classic.classic_states import ClassicEvent
 from coordinator.core.state.epoch_causes import compute_leave_kind
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard

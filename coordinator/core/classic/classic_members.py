@@ -6,7 +6,11 @@ The rows are those of tests/scenarios/README.md.
 from __future__ import annotations
 
 from coordinator.core.classic.classic_draft import ClassicDraft
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
+from coordinator.core.state.classic.classic_group import (
+    ClassicGroup,
+    ClassicGroupState,
+    ClassicMember,
+)
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
 from model.commands.classic import ClassicDeadline

@@ -11,12 +11,12 @@ from typing import Final
 from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.classic.classic_rebalance import compute_group_deadlines_at_load, rebalance
 from coordinator.core.groups.group_places import compute_place_records, place_of
-from coordinator.core.state.classic_group import (
+from coordinator.core.state.classic.classic_group import (
     ClassicGroup,
     compute_classic_group,
     compute_group_record,
 )
-from coordinator.core.state.classic_states import ClassicEvent
+from coordinator.core.state.classic.classic_states import ClassicEvent
 from coordinator.core.state.outcome import (
     ArmClassicDeadline,
     NoteRebalance,

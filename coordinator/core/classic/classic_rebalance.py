@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from coordinator.core.classic.classic_draft import GROUP, ClassicDraft
-from coordinator.core.state.classic_group import (
+from coordinator.core.state.classic.classic_group import (
     ClassicGroup,
     ClassicMember,
     InitialDelay,
@@ -19,7 +19,7 @@ from coordinator.core.state.classic_group import (
     compute_next_generation,
     compute_subscribed_topics,
 )
-from coordinator.core.state.classic_states import ClassicEvent, ClassicGroupState, Reaction
+from coordinator.core.state.classic.classic_states import ClassicEvent, ClassicGroupState, Reaction
 from coordinator.core.state.outcome import ArmClassicDeadline
 from model.causes import Cause
 from model.commands.classic import ClassicDeadline

@@ -17,8 +17,8 @@ from coordinator.core.classic.classic_members import (
     compute_session,
 )
 from coordinator.core.classic.classic_rebalance import rebalance
-from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, Phase
-from coordinator.core.state.classic_states import STEPS, ClassicEvent, Reaction
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMember, Phase
+from coordinator.core.state.classic.classic_states import STEPS, ClassicEvent, Reaction
 from coordinator.core.state.outcome import Outcome, Wait
 from coordinator.core.state.shard import Shard
 from model.causes import CauseKind

@@ -12,9 +12,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from coordinator.core.state.client_assignor_state import ClientAssignmentRequest
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, compute_unknown_member
-from coordinator.core.state.consumer_member import NO_NUMBERS, Member
+from coordinator.core.state.consumer.client_assignor_state import ClientAssignmentRequest
+from coordinator.core.state.consumer.consumer_group import (
+    NOBODY,
+    ConsumerGroup,
+    compute_unknown_member,
+)
+from coordinator.core.state.consumer.consumer_member import NO_NUMBERS, Member
 from coordinator.core.state.outcome import EndClientAssignmentRequest, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (

@@ -6,8 +6,8 @@ the member's records.
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from model.client_assignors import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from coordinator.core.client_assignors.declaration import VERSION_MAX
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (
     compute_ordered_members,

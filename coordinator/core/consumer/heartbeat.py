@@ -29,8 +29,8 @@ from coordinator.core.consumer.reconcile import (
 from coordinator.core.consumer.state_after import compute_state_after
 from coordinator.core.consumer.static_members import compute_replacement, find_member
 from coordinator.core.consumer.told_tokens import begins_again, compute_tokens, get_held
-from coordinator.core.state.consumer_group import NOTHING_SAID, ConsumerGroup
-from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.consumer.consumer_group import NOTHING_SAID, ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.epoch_causes import note_change
 from coordinator.core.state.group_epochs import (
     compute_epoch_bump,

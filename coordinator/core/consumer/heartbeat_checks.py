@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, Member
 from coordinator.core.state.shard import Shard
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.errors import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from coordinator.core.consumer.member_metadata import compute_updated_metadata
 from coordinator.core.consumer.static_members import compute_static_leave
-from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
-from coordinator.core.state.consumer_member import JOIN_EPOCH, Member, compute_likeness
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, Member, compute_likeness
 from coordinator.core.state.outcome import ArmLeaveGrace, CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard
 from model.commands.consumer import ConsumerGroupHeartbeat

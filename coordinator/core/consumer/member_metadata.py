@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeVar
 
-from coordinator.core.state.consumer_group import NOTHING_SAID
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import NOTHING_SAID
+from coordinator.core.state.consumer.consumer_member import Member
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, Unchanged
 from model.log.records import ConsumerGroupMemberMetadataValue
 

@@ -6,8 +6,8 @@ from collections.abc import Set
 
 import numpy as np
 
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.reset_of_group import compute_withheld
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, MemberId

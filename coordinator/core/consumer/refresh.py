@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.epoch_causes import compute_topic_cause
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.metadata_hash import compute_metadata_hash

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from coordinator.core.consumer.static_members import compute_tombstones
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.epoch_causes import note_departures
 from coordinator.core.state.group_epochs import (
     LAST_EPOCH,

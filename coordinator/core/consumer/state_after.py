@@ -7,8 +7,8 @@ from coordinator.core.consumer.reconcile import (
     compute_kept_state,
     compute_next_assignment_state,
 )
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.reset_of_group import compute_withheld
 from coordinator.core.state.shard import Shard
 from model.commands.consumer import ReconcileMember

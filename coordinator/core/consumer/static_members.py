@@ -7,8 +7,8 @@ replaces it.
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
-from coordinator.core.state.consumer_member import (
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer.consumer_member import (
     JOIN_EPOCH,
     NO_NUMBERS,
     STATIC_LEAVE_EPOCH,

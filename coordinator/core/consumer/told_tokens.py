@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import JOIN_EPOCH, Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, Member
 from coordinator.core.state.shard import Shard
 
 _FEW: Final = 16

@@ -12,8 +12,8 @@ from typing import assert_never
 from coordinator.core.client_assignors.declaration import settle_client_assignor_state
 from coordinator.core.groups.group_places import compute_place_records
 from coordinator.core.groups.group_tombstones import compute_group_tombstones
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.foreign_groups import ShareGroup, StreamsGroup
 from coordinator.core.state.freezes import compute_freeze_end
 from coordinator.core.state.open_transactions import OffsetPlace

@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 from coordinator.core.client_assignors.selection import compute_selected_assignor
 from coordinator.core.groups.waits import compute_waits
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState, ClassicMember
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import NO_NUMBERS, Member
-from coordinator.core.state.partition_numbers import PartitionNumbers
+from coordinator.core.state.classic.classic_group import (
+    ClassicGroup,
+    ClassicGroupState,
+    ClassicMember,
+)
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import NO_NUMBERS, Member
+from coordinator.core.state.consumer.partition_numbers import PartitionNumbers
 from coordinator.core.state.shard import Shard
 from model.errors import ErrorCode
 from model.ids import GroupId, MemberId

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator.core.groups.group_deletion import check_is_there, check_not_being_deleted
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.group_epochs import compute_epoch_bump
 from coordinator.core.state.outcome import ComputeTarget, Effect, NoteEpochCauses, Outcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.conversion import in_slices
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps, run_at_once

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.tokens import NO_TOKEN
 from model.commands.ownership import CheckToken

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
 from model.ids import MemberId
 
 _Numbers: TypeAlias = NDArray[np.int32]

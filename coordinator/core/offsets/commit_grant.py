@@ -7,8 +7,8 @@ from coordinator.core.offsets.offset_commit import (
     compute_session_of_committer,
     find_topic,
 )
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
 from model.commands.offsets import OffsetCommit

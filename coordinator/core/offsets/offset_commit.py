@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from coordinator.core.classic.classic_members import check_classic_commit, compute_session
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.foreign_groups import ForeignGroup, ForeignMember, ShareGroup
 from coordinator.core.state.outcome import ArmClassicDeadline, Outcome
 from coordinator.core.state.shard import Shard

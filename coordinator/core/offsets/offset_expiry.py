@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from coordinator.core.groups.group_tombstones import compute_group_tombstones
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicGroupState
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from model.commands.offsets import ExpireOffsets

@@ -18,9 +18,9 @@ from coordinator.core.offsets.live_reset import (
     make_offset_records,
 )
 from coordinator.core.offsets.offset_commit import check_commit_size
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.open_transactions import OffsetPlace
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard

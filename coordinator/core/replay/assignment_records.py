@@ -6,8 +6,8 @@ from array import array
 
 from coordinator.core.replay.replayed_groups import count_new_member, find_group
 from coordinator.core.replay.token_records import pass_partitions
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import LEAVE_EPOCH, NO_NUMBERS, Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import LEAVE_EPOCH, NO_NUMBERS, Member
 from coordinator.core.state.shard import Shard
 from model.ids import TopicId
 from model.log.records import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.client_assignor_state import ClientAssignorState
+from coordinator.core.state.consumer.client_assignor_state import ClientAssignorState
 from coordinator.core.state.shard import Shard
 from model.client_assignors import (
     ClientAssignorsKey,

@@ -19,9 +19,9 @@ from coordinator.core.replay.foreign_records import FOREIGN_REPLAYS
 from coordinator.core.replay.offset_records import replay_offset_commit
 from coordinator.core.replay.replayed_groups import count_new_member, find_group
 from coordinator.core.replay.token_records import pass_all_partitions
-from coordinator.core.state.classic_group import ClassicGroup, compute_classic_group
-from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.classic.classic_group import ClassicGroup, compute_classic_group
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.conversion import Converted
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, TopicName

@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
-from coordinator.core.state.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, NO_NUMBERS, Member
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId, MemberId, TopicId
 from model.log.records import (

@@ -8,9 +8,9 @@ import numpy as np
 
 from coordinator.core.replay.assignment_records import share_numbers
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
-from coordinator.core.state.consumer_member import NO_NUMBERS
-from coordinator.core.state.prepared_target import MadeRecord, PreparedTarget, select_made
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import NO_NUMBERS
+from coordinator.core.state.consumer.prepared_target import MadeRecord, PreparedTarget, select_made
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId
 from model.log.records import Record

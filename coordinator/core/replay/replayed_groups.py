@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.shard import Shard
 from model.ids import GroupId
 

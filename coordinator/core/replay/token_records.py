@@ -11,8 +11,8 @@ from array import array
 
 import numpy as np
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.shard import Shard
 
 

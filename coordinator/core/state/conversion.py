@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from coordinator.core.state.classic_group import ClassicGroup, ClassicMember, compute_size
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMember, compute_size
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import take_slices
 from model.configs.coordinator_settings import CoordinatorSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.metadata_hash import compute_metadata_hash
 from coordinator.core.state.outcome import ComputeTarget, Effect
 from coordinator.core.state.shard import Shard

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from coordinator.core.state import conversion
-from coordinator.core.state.classic_group import ClassicGroup, Phase
+from coordinator.core.state.classic.classic_group import ClassicGroup, Phase
+from coordinator.core.state.consumer.prepared_target import PreparedTarget
 from coordinator.core.state.conversion import Converted
-from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.core.state.steps import Steps, run_at_once
 from model.causes import Cause
 from model.commands.classic import ClassicDeadline

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.partition_numbers import PartitionNumbers
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.partition_numbers import PartitionNumbers
 from model.group_resets import GroupReset
 from model.ids import GroupId
 from model.log.records import TopicPartitions

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.client_assignor_state import ClientAssignmentRequest
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.consumer.client_assignor_state import ClientAssignmentRequest
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.foreign_groups import ForeignGroup
 from coordinator.core.state.metadata_hash import TopicHashes
 from coordinator.core.state.open_transactions import OpenTransactions

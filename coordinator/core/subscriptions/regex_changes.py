@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.state.shard import Shard
 from coordinator.core.subscriptions.regex_matching import check_regex
 from model.ids import GroupId, TopicName

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
-from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.metadata_hash import (
     TopicHashes,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_member import Member
 from model.configs.assignor_configs import AssignorConfigs, Place
 from model.topics import Topic
 from muster.assignors.problem import NO_RACK, NOBODY, Racks, Weights

@@ -13,9 +13,9 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup, regex_of
-from coordinator.core.state.consumer_member import Member, Subscription
-from coordinator.core.state.prepared_target import PreparedTarget
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup, regex_of
+from coordinator.core.state.consumer.consumer_member import Member, Subscription
+from coordinator.core.state.consumer.prepared_target import PreparedTarget
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.assignor_inputs import (
     compute_needs,

@@ -14,11 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from coordinator.core.state.consumer_group import NOBODY, ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
+from coordinator.core.state.consumer.prepared_target import MadeRecord, PreparedTarget, make_numbers
 from coordinator.core.state.group_epochs import compute_target_effect
 from coordinator.core.state.outcome import Effect, Outcome
-from coordinator.core.state.prepared_target import MadeRecord, PreparedTarget, make_numbers
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (
     Indexes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.outcome import NoteEpochCauses, Outcome
 from coordinator.core.state.shard import Shard

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_member import Member
 from model.ids import InstanceId, MemberId, TopicId
 from model.topics import TopicImage
 from model.what_if import Load, Move

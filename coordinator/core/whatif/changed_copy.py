@@ -18,8 +18,8 @@ from coordinator.core.consumer.removal import WhyRemoved, compute_removal
 from coordinator.core.groups.group_freeze import handle_resume_group
 from coordinator.core.replay.freeze_records import replay_group_freeze
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
-from coordinator.core.state.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.consumer.consumer_member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.group_epochs import compute_epoch_bump
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard

@@ -8,8 +8,8 @@ from dataclasses import replace
 from coordinator.core.consumer.reconcile import AssignmentState
 from coordinator.core.replay.freeze_records import replay_group_freeze
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.shard import Shard
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.log.records import (

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Final
 
 from coordinator.core.client_assignors.selection import compute_client_assignor_choice
-from coordinator.core.state.consumer_group import ConsumerGroup, compute_unknown_member
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, compute_unknown_member
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.shard import Shard
 from model.errors import (

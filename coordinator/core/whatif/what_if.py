@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.core.target.target_assignment import compute_preferred_assignor
 from coordinator.core.whatif.answer import (
     Owners,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from coordinator.core.state.embedded_protocol import (
+from coordinator.core.state.classic.embedded_protocol import (
     PROTOCOL_TYPE,
     decode_assigned_partitions,
     decode_subscribed_topics,

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_assigned_partitions
+from coordinator.core.state.classic.embedded_protocol import (
+    PROTOCOL_TYPE,
+    decode_assigned_partitions,
+)
 from model.ids import MemberId, TopicId, TopicName
 from model.log.records import (
     AssignedTopicPartitions,

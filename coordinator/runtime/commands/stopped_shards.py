@@ -13,7 +13,7 @@ import structlog
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.replay.invariants import NOT_CHECKED, Violation, find_violation
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.dispatch.command_table import COMMANDS, Loading, Route

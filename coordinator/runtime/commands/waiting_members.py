@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from coordinator.core.state.classic_group import Phase
+from coordinator.core.state.classic.classic_group import Phase
 from coordinator.core.state.outcome import Outcome, Release, Wait
 from coordinator.runtime.api import Answer, Reply
 from coordinator.runtime.loop.slices import Slices, Steps

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.whatif.changed_copy import ChangedCopy
 from coordinator.core.whatif.group_copy import copy_group

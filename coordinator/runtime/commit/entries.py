@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
+from coordinator.core.state.consumer.prepared_target import PreparedTarget
 from coordinator.core.state.conversion import RecordBlock
 from coordinator.core.state.outcome import Outcome
-from coordinator.core.state.prepared_target import PreparedTarget
 from coordinator.runtime.api import Answer, Release, Reply
 from coordinator.runtime.commit.partition_encoder import PartitionEncoder, fits_rows
 from coordinator.runtime.ledger.noted_changes import NotedChange

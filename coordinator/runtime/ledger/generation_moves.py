@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_assigned_partitions
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.classic.embedded_protocol import (
+    PROTOCOL_TYPE,
+    decode_assigned_partitions,
+)
 from model.ids import MemberId
 
 BYTES_MAX: Final = 200_000

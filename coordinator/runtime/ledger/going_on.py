@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from coordinator.core.state.classic_group import ClassicGroup, Phase
-from coordinator.core.state.classic_states import ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.classic.classic_group import ClassicGroup, Phase
+from coordinator.core.state.classic.classic_states import ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH, Member
 from model.causes import Cause
 from model.ids import MemberId
 from model.rebalances import HeldUp, HeldUpBy, Rebalance

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Final
 
 from coordinator.core.deadlines.liveness import Liveness
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.classic_states import ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.classic.classic_states import ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import (
     ArmRebalanceTimeout,
     CancelRebalanceTimeout,

@@ -19,9 +19,9 @@ from coordinator.core.consumer.refresh import needs_epoch_for_topics
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.replay.invariants import is_sound
 from coordinator.core.replay.token_records import begin_tokens, end_load
-from coordinator.core.state.classic_group import ClassicMember
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.classic.classic_group import ClassicMember
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.outcome import ArmClassicDeadline
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.tokens import compute_first_token

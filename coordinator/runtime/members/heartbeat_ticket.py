@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.deadlines.member_liveness import MemberLiveness
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 
 
 class Ticket:

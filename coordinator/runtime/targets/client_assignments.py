@@ -16,8 +16,8 @@ import structlog
 
 from coordinator.core.client_assignors.selection import compute_client_assignor_choice
 from coordinator.core.deadlines.stalls import LATE_MS
-from coordinator.core.state.client_assignor_state import ClientAssignmentRequest
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.client_assignor_state import ClientAssignmentRequest
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import EndClientAssignmentRequest
 from coordinator.core.state.shard import Shard
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock

@@ -7,7 +7,7 @@ from functools import partial
 
 import structlog
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import (
     InstallTarget,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.group_epochs import compute_target_cost
 from coordinator.core.target.target_assignment import TargetProblem
 from coordinator.core.target.target_steps import is_target_reached

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.target.target_assignment import TargetProblem
 from coordinator.runtime.targets.quick_targets import ALWAYS_INLINE_SIZE, compute_size
 from coordinator.runtime.targets.rebalance_cooldowns import RebalanceCooldowns

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import structlog
 
-from coordinator.core.state.consumer_group import ConsumerGroup, regex_of
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, regex_of
 from coordinator.core.state.shard import Shard
 from coordinator.core.subscriptions.regex_resolution import InstallRegexes
 from coordinator.runtime.api import Answer, Reply

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import grpc.aio
 
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.admin.description_messages import encode_classic_member, encode_member

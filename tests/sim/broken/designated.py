@@ -15,7 +15,7 @@ from coordinator.core.consumer import heartbeat, reconcile, state_after
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.groups import group_deletion
 from coordinator.core.offsets import offset_commit, transactions
-from coordinator.core.state.consumer_group import ConsumerGroup, ConsumerGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
 from coordinator.core.state.group_epochs import compute_epoch_bump, compute_target_effect
 from coordinator.core.state.open_transactions import OpenTransactions
 from coordinator.core.state.outcome import Outcome

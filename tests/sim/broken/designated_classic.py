@@ -11,8 +11,8 @@ import pytest
 from coordinator.core.classic import classic_join, classic_sync
 from coordinator.core.classic.classic_draft import ClassicDraft
 from coordinator.core.offsets import offset_commit
-from coordinator.core.state.classic_group import ClassicGroup
-from coordinator.core.state.classic_states import ClassicEvent
+from coordinator.core.state.classic.classic_group import ClassicGroup
+from coordinator.core.state.classic.classic_states import ClassicEvent
 from coordinator.runtime.commit.entries import Entry
 from coordinator.runtime.commit.writer import Writer
 from model.commands.classic import ClassicDeadline

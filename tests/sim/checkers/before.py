@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH, Member
 from model.commands.classic import JoinGroup
 from model.commands.consumer import ConsumerGroupHeartbeat, ReconcileMember
 from model.ids import InstanceId, MemberId

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup, ConsumerGroupState
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
 from model.ids import GroupId
 from tests.sim.checkers.classic_checkers import decode_places
 from tests.sim.clients.classic_client import ClassicClient

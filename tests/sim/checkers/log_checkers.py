@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH
 from coordinator.core.state.shard import Shard
 from model.ids import MemberId
 from model.log.records import (

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from coordinator.core.state.classic_group import ClassicGroup, ClassicGroupState
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import STATIC_LEAVE_EPOCH, Member
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicGroupState
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH, Member
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import InstallTarget

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.caller import Caller
 from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.commands.offsets import OffsetCommit, TopicOffsets

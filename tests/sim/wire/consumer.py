@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from coordinator.core.state.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from coordinator.core.state.consumer.consumer_member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from model.errors import ErrorCode
 from model.ids import TopicId
 from tests.sim.checkers.violations import check

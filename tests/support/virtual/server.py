@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import structlog
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.commit.process_end import HalfApplied

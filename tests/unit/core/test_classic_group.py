@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.core.groups.group_description import describe_classic_group
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.classic_group import ClassicGroupState, compute_classic_group
-from coordinator.core.state.embedded_protocol import (
+from coordinator.core.state.classic.classic_group import ClassicGroupState, compute_classic_group
+from coordinator.core.state.classic.embedded_protocol import (
     decode_assigned_partitions,
     decode_subscribed_topics,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state import classic_group
+from coordinator.core.state.classic import classic_group
 from model.commands.classic import JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.core.state.classic_group import compute_size
+from coordinator.core.state.classic.classic_group import compute_size
 from model.commands.classic import JoinGroup, JoinProtocol, MemberAssignment, SyncGroup
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings

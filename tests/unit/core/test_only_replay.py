@@ -14,7 +14,7 @@ PACKAGES = ("coordinator", "translator")
 
 PLANTED = """
 import numpy as np
-from coordinator.core.state.consumer_group import ConsumerGroup, Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup, Member
 from coordinator.core.state.foreign_groups import StreamsGroup
 from coordinator.core.state.open_transactions import OpenTransaction
 from coordinator.core.state.shard import GroupState, Shard

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from coordinator.core.consumer.pending_changes import has_to_rejoin
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from model.caller import Caller
 from model.commands.classic import JoinGroup, JoinProtocol
 from model.errors import InconsistentGroupProtocol

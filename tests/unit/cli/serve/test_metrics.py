@@ -24,7 +24,7 @@ from cli.serve.metrics.metrics_settings import (
 )
 from cli.serve.metrics.scrapes import Scrapes, compute_folder_bytes
 from coordinator.core.replay.group_records import replay
-from coordinator.core.state.classic_states import ClassicGroupState
+from coordinator.core.state.classic.classic_states import ClassicGroupState
 from coordinator.runtime.loop.slices import Steps, run_at_once
 from coordinator.runtime.loop.stats import Histogram, Histograms
 from coordinator.runtime.runtime import Runtime

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.core.classic import classic_leave
 from coordinator.core.classic.classic_rebalance import LEAST_WAIT_MS
-from coordinator.core.state.classic_group import ClassicGroupState
+from coordinator.core.state.classic.classic_group import ClassicGroupState
 from coordinator.core.state.outcome import Outcome
 from model.commands.classic import JoinGroup, JoinProtocol, SyncGroup
 from model.commands.consumer import LeaveGroup, LeavingMember

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.core.state.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.runtime.commands import stopped_shards
 from model.caller import INTERNAL
 from model.commands.classic import JoinGroup, JoinProtocol

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.core.state.classic_group import ClassicGroup, ClassicMember
-from coordinator.core.state.classic_states import ClassicGroupState
+from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMember
+from coordinator.core.state.classic.classic_states import ClassicGroupState
 from coordinator.runtime.ledger import generation_moves
 from coordinator.runtime.ledger.generation_moves import compute_generation_moves
 from model.ids import GroupId, MemberId

@@ -17,8 +17,8 @@ from dataclasses import field
 from enum import Enum
 from operator import attrgetter
 
-from coordinator.core.state.classic_states import ClassicGroupState as ClassicGroupState
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
+from coordinator.core.state.classic.classic_states import ClassicGroupState as ClassicGroupState
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from model.commands.classic import JoinProtocol
 from model.errors import UnknownServerError
 from model.ids import GroupId, InstanceId, MemberId, TopicName

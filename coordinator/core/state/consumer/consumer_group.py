@@ -15,15 +15,15 @@ from typing import Final
 
 import numpy as np
 
-from coordinator.core.state.client_assignor_state import ClientAssignorState
-from coordinator.core.state.consumer_member import (
+from coordinator.core.state.consumer.client_assignor_state import ClientAssignorState
+from coordinator.core.state.consumer.consumer_member import (
     INITIAL_EPOCH,
     NO_NUMBERS,
     Member,
     ReservedMembers,
     SubscribedTopicsCache,
 )
-from coordinator.core.state.partition_numbers import PartitionNumbers
+from coordinator.core.state.consumer.partition_numbers import PartitionNumbers
 from model.errors import UnknownMemberId
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
-from coordinator.core.state.partition_numbers import PartitionNumbers
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
+from coordinator.core.state.consumer.partition_numbers import PartitionNumbers
 from model.log.records import Record, TopicPartitions
 
 Slots = npt.NDArray[np.int32]

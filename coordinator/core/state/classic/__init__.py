@@ -1,0 +1,1 @@
+"""A classic group: its record, its rebalance in progress, and what its members send."""

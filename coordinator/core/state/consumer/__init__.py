@@ -1,0 +1,1 @@
+"""A consumer group of KIP-848: its members, its targets, and the numbers of its partitions."""
