@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from cli.errors import CommandError, ExitCode
-from cli.output import print_note, print_table
+from cli.output import make_printable, print_note, print_table
 
 
 def ask(
@@ -34,4 +34,4 @@ def raise_failures(failed: Sequence[CommandError]) -> None:
         return
     codes = {error.exit_code for error in failed}
     code = codes.pop() if len(codes) == 1 else ExitCode.FAILED
-    raise CommandError("\n".join(error.message for error in failed), code)
+    raise CommandError("\n".join(make_printable(error.message) for error in failed), code)

@@ -112,8 +112,8 @@ def print_table(
 
 
 def print_note(text: str) -> None:
-    """Print a line that is not data."""
-    print("\n".join(map(make_printable, text.split("\n"))), file=sys.stderr)
+    """Print a line that is not data. It is one line, also if a name in it has several."""
+    print(make_printable(text), file=sys.stderr)
 
 
 def make_printable(text: str) -> str:

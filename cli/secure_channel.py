@@ -26,6 +26,9 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.enable_retries", 0),
     # A command that goes on while the server restarts soon sees that it is back.
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # A group of 10,000 members, or 100,000 partitions, is described in one message of more than
+    # gRPC's 4 MiB.
+    ("grpc.max_receive_message_length", -1),
 )
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from muster.v1 import what_if_pb2
+
+NAMED_MAX: Final = 20
+"""The most members that a line names: the table of the members has them all."""
 
 
 def compute_summary(
@@ -25,11 +29,11 @@ def compute_summary(
         f"{len(found.moves) - moved} would get or lose an owner",
         f"partitions per member: {_render_balance(find_before(found))} before, "
         f"{_render_balance(find_after(found))} after",
-        f"idle: {', '.join(idle) if idle else 'nobody'}",
+        f"idle: {_name(idle) if idle else 'nobody'}",
         f"converges after {until}",
     ]
     if found.waits_for:
-        lines.append(f"waits for {', '.join(found.waits_for)}, away and still an owner")
+        lines.append(f"waits for {_name(found.waits_for)}, away and still an owner")
     if found.truncated:
         lines.append("there are more steps than were computed: this is as far as they go")
     return lines
@@ -65,6 +69,12 @@ def _render_balance(counts: Sequence[int]) -> str:
     if not counts:
         return "no members"
     return f"{min(counts)} to {max(counts)} ({_count(len(counts), 'member')})"
+
+
+def _name(members: Sequence[str]) -> str:
+    named = ", ".join(members[:NAMED_MAX])
+    more = len(members) - NAMED_MAX
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _count(number: int, what: str) -> str:

@@ -123,7 +123,7 @@ def _describe_effect(group: str, shown: admin_pb2.RemoveMembersResponse) -> str:
         shown.remaining, f"{shown.remaining} members are left"
     )
     return (
-        f"They are removed from {group}, and {count} partitions become free: {others}.\n"
+        f"They are removed from {group}, and {count} partitions become free: {others}. "
         "Who is alive is told UNKNOWN_MEMBER_ID, and may join again: stop it first."
     )
 

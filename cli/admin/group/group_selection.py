@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cli.admin.group.group_list import UNCONVERGED_STATES, parse_states
 from cli.errors import CommandError, ExitCode
+from cli.output import make_printable
 
 if TYPE_CHECKING:
     from cli.admin_client import AdminClient
@@ -64,4 +65,5 @@ def raise_failed(failed: Sequence[CommandError], is_one: bool) -> None:
         return
     if is_one:
         raise failed[0]
-    raise CommandError("\n".join(error.message for error in failed), ExitCode.FAILED)
+    lines = (make_printable(error.message) for error in failed)
+    raise CommandError("\n".join(lines), ExitCode.FAILED)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli.asking import raise_failures
+from cli.errors import CommandError
 from cli.output import Format, Listing, print_listing, print_note
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -52,7 +54,9 @@ def test_names_of_clients_move_no_cursor_and_begin_no_line(
     rows = [["a\nALLOW", 1, ""], ["\x1b[2J\u202e", 2, ""], ["grün", 3, ""]]
     listing = replace(LISTING, rows=rows, preface=["of \x1b[1m"])
     print_listing(listing, Format.TABLE)
-    print_note("no group \x9b2J\nbut a line")
+    print_note("no group \x9b2J\nmuster: nor a line")
+    with pytest.raises(CommandError) as caught:
+        raise_failures([CommandError("a\nb: not there"), CommandError("c: not there")])
     printed = capsys.readouterr()
     assert [line.split()[0] for line in printed.out.splitlines()] == [
         "of",
@@ -62,7 +66,8 @@ def test_names_of_clients_move_no_cursor_and_begin_no_line(
         "grün",
     ]
     assert "\x1b" not in printed.out
-    assert printed.err == "no group \\x9b2J\nbut a line\n"
+    assert printed.err == "no group \\x9b2J\\nmuster: nor a line\n"
+    assert caught.value.message.splitlines() == ["a\\nb: not there", "c: not there"]
 
 
 def test_json_is_in_an_envelope(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,38 @@
+"""Calls of the command line, against a server that has one answer."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from cli.server_calls import open_calls
+from muster.v1 import what_if_pb2, what_if_pb2_grpc
+
+MEMBERS = 10_000
+
+
+class WhatIfOfALargeGroup(what_if_pb2_grpc.WhatIfServiceServicer):
+    """Tells of as many members as a question may be about, with long names."""
+
+    def WhatIf(
+        self, request: what_if_pb2.WhatIfRequest, context: grpc.ServicerContext
+    ) -> what_if_pb2.WhatIfResponse:
+        load = what_if_pb2.MemberLoad(member_id="m" * 500, client_id="c" * 500)
+        return what_if_pb2.WhatIfResponse(members=[load] * MEMBERS)
+
+
+def test_an_answer_may_be_larger_than_what_grpc_takes_by_itself() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        server = grpc.server(threads, options=(("grpc.max_send_message_length", -1),))
+        what_if_pb2_grpc.add_WhatIfServiceServicer_to_server(WhatIfOfALargeGroup(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            with open_calls(f"127.0.0.1:{port}", 30.0) as calls:
+                stub = what_if_pb2_grpc.WhatIfServiceStub(calls.channel)
+                answer = calls.call(stub.WhatIf, what_if_pb2.WhatIfRequest(group_id="g"))
+        finally:
+            server.stop(None).wait(10)
+    assert answer.ByteSize() > 4 << 20
+    assert len(answer.members) == MEMBERS
