@@ -33,6 +33,8 @@ from translator.downgrade import compute_downgrade, is_to_downgrade
 
 LEFT: Final = WhyRemoved(CauseKind.MEMBER_LEFT)
 SESSION_EXPIRED: Final = WhyRemoved(CauseKind.SESSION_EXPIRED)
+NOT_REPLACED: Final = "nobody took its place within consumer.leave.grace.ms"
+"""What there is to say of a member whose grace period has ended."""
 REBALANCE_TIMEOUT: Final = WhyRemoved(CauseKind.REBALANCE_TIMEOUT)
 
 
@@ -66,12 +68,16 @@ def _compute_departure_or_grace(
     now: Now,
     response: Response,
     why: WhyRemoved,
+    silent_ms: int | None = None,
 ) -> Outcome:
-    """Reserve the member's partitions, or remove it; a downgrade does not wait for a newcomer."""
+    """Reserve the member's partitions, or remove it; a downgrade does not wait for a newcomer.
+
+    ``silent_ms`` is how long nothing had been heard from it; ``None`` if it leaves.
+    """
     if is_to_reserve(shard, group, member) and not is_to_downgrade(
         shard, group, frozenset((member.member_id,))
     ):
-        return compute_reservation(shard, group, member, response)
+        return compute_reservation(shard, group, member, response, silent_ms)
     return compute_departure(shard, group, (member,), now, response, why)
 
 
@@ -162,5 +168,11 @@ def handle_expire_member(shard: Shard, command: ExpireMember, now: Now) -> Outco
     ):
         return Outcome(response=Done())
     if command.deadline is Deadline.SESSION:
-        return _compute_departure_or_grace(shard, group, member, now, Done(), SESSION_EXPIRED)
+        if member.is_reserved:
+            kind = CauseKind.MEMBER_LEFT if command.has_left else CauseKind.SESSION_EXPIRED
+            why = WhyRemoved(kind, {member.member_id: NOT_REPLACED})
+        else:
+            why = SESSION_EXPIRED
+        silent_ms = command.silent_ms or 0
+        return _compute_departure_or_grace(shard, group, member, now, Done(), why, silent_ms)
     return compute_departure(shard, group, (member,), now, Done(), REBALANCE_TIMEOUT)

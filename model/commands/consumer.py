@@ -126,7 +126,8 @@ class ExpireMember:
     """A deadline fired: the session timeout, or the rebalance timeout of ``member_epoch``.
 
     The runtime sends it; the core checks that the deadline still applies. ``silent_ms`` is how long
-    nothing had been heard from the member when its session expired.
+    nothing had been heard from the member when its session expired; ``has_left``: it was the grace
+    period of a member that had left (``consumer.leave.grace.ms``).
     """
 
     caller: Caller
@@ -135,6 +136,7 @@ class ExpireMember:
     deadline: Deadline
     member_epoch: int | None = None
     silent_ms: int | None = field(default=None, compare=False)
+    has_left: bool = field(default=False, compare=False)
 
 
 @value

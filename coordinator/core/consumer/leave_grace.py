@@ -33,9 +33,16 @@ def is_to_reserve(shard: Shard, group: ConsumerGroup, member: Member) -> bool:
 
 
 def compute_reservation(
-    shard: Shard, group: ConsumerGroup, member: Member, response: Response
+    shard: Shard,
+    group: ConsumerGroup,
+    member: Member,
+    response: Response,
+    silent_ms: int | None = None,
 ) -> Outcome:
-    """Reserve the member's partitions; what it had to revoke is free."""
+    """Reserve the member's partitions; what it had to revoke is free.
+
+    ``silent_ms`` is how long nothing had been heard from it; ``None`` if it leaves.
+    """
     group_id, member_id = group.group_id, member.member_id
     grace_ms = shard.settings_of(group_id).group_consumer_leave_grace_ms
     return Outcome(
@@ -43,7 +50,7 @@ def compute_reservation(
         response=response,
         effects=(
             CancelRebalanceTimeout(group_id, member_id),
-            ArmLeaveGrace(group_id, member_id, grace_ms),
+            ArmLeaveGrace(group_id, member_id, grace_ms, silent_ms),
         ),
     )
 

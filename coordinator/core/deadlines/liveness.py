@@ -26,6 +26,7 @@ from coordinator.core.deadlines.member_liveness import (
     NOT_HEARD_MS,
     MemberLiveness,
     RebalanceDeadline,
+    Reservation,
     compute_heard_ms,
     compute_lease_end_ms,
 )
@@ -111,13 +112,24 @@ class Liveness:
             entry.last_heard_ms = now_ms
         return entry
 
-    def reserve(self, group_id: GroupId, member_id: MemberId, grace_ms: int, now_ms: int) -> None:
-        """End the member's session, and expire it when its grace period ends."""
+    def reserve(
+        self,
+        group_id: GroupId,
+        member_id: MemberId,
+        grace_ms: int,
+        now_ms: int,
+        silent_ms: int | None = None,
+    ) -> None:
+        """End the member's session, and expire it when its grace period ends.
+
+        ``silent_ms`` is how long nothing has been heard from it; ``None`` if it has left.
+        """
         self.stalls.catch_up(now_ms)
         self.remove(group_id, member_id)
         entry = self.heard(group_id, member_id, now_ms)
+        entry.last_heard_ms -= silent_ms or 0
         until_ms = now_ms - self.stalls.stalled_ms + grace_ms
-        entry.reserved_until_ms = until_ms
+        entry.reservation = Reservation(until_ms, has_left=silent_ms is None)
         entry.session_bucket = self._buckets.put(entry, until_ms)
 
     def note_loaded(self, entry: MemberLiveness, now_ms: int) -> None:
@@ -159,8 +171,8 @@ class Liveness:
 
     def session_deadline_ms(self, entry: MemberLiveness) -> int:
         """When the member's session expires, unless it is renewed until then."""
-        if entry.reserved_until_ms:
-            return entry.reserved_until_ms
+        if entry.reservation is not None:
+            return entry.reservation.until_ms
         timeout_ms = max(self.session_timeout_ms(entry.group_id), entry.lease_ms)
         deadline_ms = max(compute_heard_ms(entry) + timeout_ms, entry.promised_until_ms)
         if entry.last_heard_ms == NOT_HEARD_MS:
@@ -374,7 +386,8 @@ class Liveness:
                 self._kept[entry.group_id, entry.member_id] = kept
             silent_ms = max(now_ms - compute_heard_ms(entry), 0)
             expired = INTERNAL, entry.group_id, entry.member_id, Deadline.SESSION
-            found.append(ExpireMember(*expired, silent_ms=silent_ms))
+            has_left = entry.reservation is not None and entry.reservation.has_left
+            found.append(ExpireMember(*expired, silent_ms=silent_ms, has_left=has_left))
             return
         if entry.last_heard_ms == NOT_HEARD_MS:
             # A heartbeat may come any time, and the shorter timeout applies from then on.

@@ -21,6 +21,16 @@ class RebalanceDeadline(NamedTuple):
     bucket: int
 
 
+class Reservation(NamedTuple):
+    """The grace period of a member that has gone: when it ends, and whether the member had left.
+
+    The session of others had expired.
+    """
+
+    until_ms: int
+    has_left: bool
+
+
 class MemberLiveness:
     """The liveness of one member. Times are on the clock of ``Liveness``.
 
@@ -39,7 +49,7 @@ class MemberLiveness:
         "must_go",
         "promised_until_ms",
         "rebalance",
-        "reserved_until_ms",
+        "reservation",
         "session_bucket",
         "told_again",
     )
@@ -52,8 +62,7 @@ class MemberLiveness:
         self.kept_since_ms = 0
         self.kept_until_ms = 0
         self.promised_until_ms = 0
-        self.reserved_until_ms = 0
-        """When the grace period ends of a member that has gone; 0 if it has not."""
+        self.reservation: Reservation | None = None
         self.must_go = False
         self.rebalance: RebalanceDeadline | None = None
         self.session_bucket = -1

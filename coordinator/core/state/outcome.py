@@ -56,11 +56,15 @@ class ArmRebalanceTimeout:
 
 @value
 class ArmLeaveGrace:
-    """Expire the member in ``timeout_ms``: it has gone, its partitions are reserved."""
+    """Expire the member in ``timeout_ms``: it has gone, its partitions are reserved.
+
+    ``silent_ms`` is how long nothing had been heard from it; ``None`` if it has left.
+    """
 
     group_id: GroupId
     member_id: MemberId
     timeout_ms: int
+    silent_ms: int | None = None
 
 
 @value

@@ -66,8 +66,8 @@ class Deadlines:
             case ArmRebalanceTimeout(group_id, member_id, epoch, timeout_ms):
                 self._liveness.arm_rebalance(group_id, member_id, epoch, timeout_ms, now_ms)
                 self._timers.arm()
-            case ArmLeaveGrace(group_id, member_id, timeout_ms):
-                self._liveness.reserve(group_id, member_id, timeout_ms, now_ms)
+            case ArmLeaveGrace(group_id, member_id, timeout_ms, silent_ms):
+                self._liveness.reserve(group_id, member_id, timeout_ms, now_ms, silent_ms)
                 self._timers.arm()
             case CancelRebalanceTimeout(group_id, member_id):
                 self._liveness.cancel_rebalance(group_id, member_id)
