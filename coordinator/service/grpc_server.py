@@ -149,6 +149,13 @@ def _make_services_of_operators(services: Services) -> tuple[tuple[ServiceDescri
     )
 
 
+def _make_watched_groups(
+    coordinator: Coordinator, settings: GrpcSettings, ping_interval_ms: int
+) -> WatchedGroups:
+    describe = partial(make_describe, coordinator, INTERNAL)
+    return WatchedGroups(coordinator, describe, settings.grpc_watches_max, ping_interval_ms)
+
+
 class GrpcServer:
     """Serves a coordinator over gRPC. Must be created on the event loop that it serves on."""
 
@@ -181,12 +188,7 @@ class GrpcServer:
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
         throttle = Throttle(coordinator, quotas, sessions_per_ip)
-        self._watched = WatchedGroups(
-            coordinator,
-            partial(make_describe, coordinator, INTERNAL),
-            settings.grpc_watches_max,
-            ping_interval_ms,
-        )
+        self._watched = _make_watched_groups(coordinator, settings, ping_interval_ms)
         services = Services(
             coordinator,
             Access(authorizer),
