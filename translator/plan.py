@@ -1,7 +1,8 @@
 """Migration for operators: the plan of an upgrade, and the manual downgrade.
 
 The plan of a classic group lists what ``translator.upgrade`` would refuse, what needs attention,
-and the changes of each client's configuration. The manual downgrade converts a consumer group
+and the changes of each client's configuration; that of a consumer group is the way back
+(``translator.way_back``). The manual downgrade converts a consumer group
 without consumer-protocol members to a classic group, regardless of the migration policy.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.core.groups.group_description import CLASSIC, CONSUMER, EMPTY
+from coordinator.core.groups.group_description import CLASSIC, EMPTY
 from coordinator.core.groups.group_tombstones import compute_consumer_group_tombstones
 from coordinator.core.state.classic.classic_group import (
     ClassicGroup,
@@ -42,22 +43,22 @@ from translator.readiness import (
     compute_reasons_of_group,
     compute_verdict,
 )
+from translator.way_back import compute_way_back
 
 NAMED_MAX = 3
 _SAME_ASSIGNOR = ("range",)
 
 
 def compute_migration_plan(shard: Shard, group_id: GroupId) -> Steps[MigrationPlan]:
-    """The plan for the upgrade of the group, computed in slices of members.
+    """The plan for the upgrade of the group, or for its way back, in slices of members.
 
-    It describes the group as of the first slice. A consumer group has an empty plan. Raises
-    ``GroupIdNotFound`` if there is no group, or it is neither classic nor consumer.
+    It describes the group as of the first slice. Raises ``GroupIdNotFound`` if there is no group,
+    or it is neither classic nor consumer.
     """
-    settings = shard.settings_of(group_id)
     consumer = shard.consumer_groups.get(group_id)
     if consumer is not None:
-        head = Candidate(group_id, CONSUMER, None, ())
-        return (yield from _compute_plan(settings, head, CONSUMER, consumer.state().value))
+        return (yield from compute_way_back(shard, consumer))
+    settings = shard.settings_of(group_id)
     _check_is_classic(shard, group_id)
     classic = shard.classic_group(group_id)
     if classic is None:

@@ -58,11 +58,21 @@ def _compute_plan_head(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
 
     group = plan.group_id
     if plan.group_type == admin_pb2.GROUP_TYPE_CONSUMER:
-        return [f"{group} is a consumer group already: see `muster migrate status {group}`."]
+        head = f"{group} is a consumer group already: see `muster migrate status {group}`."
+        if not plan.members:
+            return [head]
+        back = f"This is the way back, `muster migrate rollback {group}`."
+        return [head, back, *_compute_group_lines(plan)]
     if not plan.members:
         verdict = render_verdict(plan.verdict)
         said = [f"{group}: {verdict}: it has no members, so its first member decides its type."]
         return said + [f"  {verdict}: {reason.detail}" for reason in plan.reasons]
+    return _compute_group_lines(plan)
+
+
+def _compute_group_lines(plan: admin_pb2.PlanMigrationResponse) -> list[str]:
+    """The verdict on a group with members, its reasons, and what to set in every client."""
+    group = plan.group_id
     strategy = f", {plan.protocol}" if plan.protocol else ""
     lines = [
         f"{group}: {render_verdict(plan.verdict)}: {render_group_state(plan.state)}{strategy}, "

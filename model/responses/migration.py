@@ -1,4 +1,4 @@
-"""What blocks the conversion of a group to the consumer protocol, member by member."""
+"""What blocks the conversion of a group to the other protocol, member by member."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ClientChange:
 
 @value
 class PlannedMember:
-    """A member of a classic group: ``verdict`` is READY, WARN or BLOCKED, for these reasons."""
+    """A member that would change its protocol: ``verdict`` is READY, WARN or BLOCKED, for these reasons."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -38,7 +38,10 @@ class PlannedMember:
 
 @value
 class MigrationPlan:
-    """How a group would convert if a first member of the consumer protocol joined it.
+    """How a classic group would convert if a first member of the consumer protocol joined it.
+
+    Of a consumer group, how it would become a classic group again: ``members`` are those of the
+    consumer protocol, ``protocol_name`` is its assignor.
 
     ``group_type`` and ``state`` are in Kafka's spelling. ``reasons`` are those of the group itself.
     """
