@@ -12,10 +12,10 @@ from itertools import chain
 
 from coordinator.core.client_assignors.selection import compute_selected_assignor
 from coordinator.core.groups.group_description import CONSUMER
-from coordinator.core.state.consumer_group import ConsumerGroup
-from coordinator.core.state.consumer_member import Member
+from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE
+from coordinator.core.state.consumer.consumer_group import ConsumerGroup
+from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.conversion import in_slices
-from coordinator.core.state.embedded_protocol import PROTOCOL_TYPE
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
 from model.configs.coordinator_settings import CoordinatorSettings

@@ -8,6 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from console.pages.group_parts import get_group_id, make_crumbs
+from console.refusals import Refused
 from console.site import Crumb, Head, Page, Visit
 from console.urls import make_url
 from console.views.migration_view import (
@@ -25,12 +26,21 @@ MEMBERS_MAX: Final = 1_000
 """A list does not plan for larger groups: their own page does."""
 
 STYLES: Final = ("actions.css",)
+_TYPES: Final = {
+    "": (admin_pb2.GROUP_TYPE_CLASSIC, admin_pb2.GROUP_TYPE_CONSUMER),
+    "classic": (admin_pb2.GROUP_TYPE_CLASSIC,),
+    "consumer": (admin_pb2.GROUP_TYPE_CONSUMER,),
+}
+"""By what the address asks for."""
 
 
 async def show_candidates(visit: Visit) -> Response:
-    """The classic groups, a page at a time, with whether each is ready."""
+    """The groups, a page at a time, with how far each is, and whether it can go on or back."""
+    only = visit.request.query_params.get("type", "")
+    if only not in _TYPES:
+        raise Refused(400, f"type is one of {', '.join(filter(None, _TYPES))}")
     request = admin_pb2.ListGroupsRequest(
-        types=[admin_pb2.GROUP_TYPE_CLASSIC],
+        types=_TYPES[only],
         page_size=PAGE_SIZE,
         page_token=visit.request.query_params.get("after", ""),
     )
@@ -40,11 +50,14 @@ async def show_candidates(visit: Visit) -> Response:
         "Migration",
         "migration",
         (Crumb("Migration"),),
-        render_command("group", "list", "--type", "classic"),
+        render_command("group", "list", *(("--type", only) if only else ())),
         styles=STYLES,
     )
-    next_url = make_url("migration", after=answer.next_page_token) if answer.next_page_token else ""
-    return await visit.render("candidates.html", head, rows=rows, next_url=next_url)
+    next_url = ""
+    if answer.next_page_token:
+        next_url = make_url("migration", type=only, after=answer.next_page_token)
+    kinds = [(kind or "all", make_url("migration", type=kind), kind == only) for kind in _TYPES]
+    return await visit.render("candidates.html", head, rows=rows, next_url=next_url, kinds=kinds)
 
 
 async def _make_row(visit: Visit, group: admin_pb2.GroupSummary) -> CandidateRow:
@@ -59,7 +72,7 @@ async def _make_row(visit: Visit, group: admin_pb2.GroupSummary) -> CandidateRow
 
 
 async def show_migration(visit: Visit) -> Response:
-    """The plan of a classic group, or the progress of a consumer group."""
+    """The plan of a classic group, or the progress and the way back of a consumer group."""
     group_id = get_group_id(visit)
     plan = await visit.ask(
         "AdminService", "PlanMigration", admin_pb2.PlanMigrationRequest(group_id=group_id)
@@ -72,9 +85,10 @@ async def show_migration(visit: Visit) -> Response:
     view = compute_migration_view(plan, described.group)
     foreseen: WhatIfView | None = None
     why_not = ""
-    if view.plan is not None and view.plan.clients and view.plan.verdict != "BLOCKED":
+    is_ahead = view.progress is None
+    if is_ahead and view.plan.clients and view.plan.verdict != "BLOCKED":
         foreseen, why_not = await _foresee(visit, group_id)
-    command = "plan" if view.plan is not None else "status"
+    command = "plan" if is_ahead else "status"
     head = Head(
         f"Migration of {group_id}",
         "groups",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from console.views.tables import Table, make_table
+from console.views.tables import ROWS_MAX, Table, make_table
 from muster.v1 import admin_pb2
 from wording.groups import render_group_state, render_partitions, render_type
 from wording.migrations import (
@@ -40,7 +40,7 @@ class ConfigLine:
 
 @dataclass(frozen=True, slots=True)
 class PlannedClient:
-    """A member before the conversion, and what to change in its client."""
+    """A member before its client is restarted, and what to change in that."""
 
     member_id: str
     instance_id: str
@@ -52,7 +52,7 @@ class PlannedClient:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """Whether a group is ready. ``is_of_clients``: it has members that decide."""
+    """Whether a group is ready; ``more`` clients are not listed."""
 
     verdict: str
     state: str
@@ -60,6 +60,7 @@ class PlanView:
     policy: str
     reasons: Sequence[Reason]
     clients: Sequence[PlannedClient]
+    more: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,10 @@ class ProgressView:
 
 @dataclass(frozen=True, slots=True)
 class MigrationView:
-    """A plan of a classic group, or the progress of one that is on its way."""
+    """A plan: of a classic group, or of the way back of a consumer group, with its progress."""
 
     group_id: str
-    plan: PlanView | None
+    plan: PlanView
     progress: ProgressView | None
 
 
@@ -100,7 +101,8 @@ def compute_migration_view(
 ) -> MigrationView:
     """What is shown of a group."""
     if is_consumer(group):
-        return MigrationView(group.group_id, None, _compute_progress(group, plan.policy))
+        progress = _compute_progress(group, plan.policy)
+        return MigrationView(group.group_id, _compute_plan(plan), progress)
     return MigrationView(plan.group_id, _compute_plan(plan), None)
 
 
@@ -111,7 +113,8 @@ def _compute_plan(plan: admin_pb2.PlanMigrationResponse) -> PlanView:
         plan.protocol,
         plan.policy,
         _make_reasons(plan.reasons),
-        [_make_client(member) for member in plan.members],
+        [_make_client(member) for member in plan.members[:ROWS_MAX]],
+        max(len(plan.members) - ROWS_MAX, 0),
     )
 
 
@@ -173,11 +176,19 @@ def _compute_progress(group: admin_pb2.Group, policy: str) -> ProgressView:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """A classic group in the list of candidates."""
+    """A group in the list: how far it is, and whether it can go the other way.
+
+    ``is_between``: some members are to be restarted, and some have been. ``verdict`` is empty if
+    the visitor may not see the plan, or there is none.
+    """
 
     group_id: str
+    group_type: str
     state: str
     members: int
+    progress: str
+    is_between: bool
+    way: str
     verdict: str
     reasons: str
 
@@ -185,15 +196,40 @@ class CandidateRow:
 def compute_candidate_row(
     group: admin_pb2.GroupSummary, plan: admin_pb2.PlanMigrationResponse | None
 ) -> CandidateRow:
-    """A row; without a plan the visitor may not see it."""
+    """A row; without a plan there is no more than the group to be seen."""
+    is_back = group.group_type == admin_pb2.GROUP_TYPE_CONSUMER
     kinds: list[str] = []
+    progress, is_between = "", False
     if plan is not None:
         kinds = [reason.kind for reason in plan.reasons]
         kinds += [reason.kind for member in plan.members for reason in member.reasons]
+        progress, is_between = _describe_progress(group, plan)
     return CandidateRow(
         group.group_id,
+        render_type(group.group_type),
         render_group_state(group.state),
         group.members,
+        progress,
+        is_between,
+        "back to classic" if is_back else "to consumer",
         "" if plan is None else render_verdict(plan.verdict),
         ", ".join(dict.fromkeys(kinds)),
     )
+
+
+def _describe_progress(
+    group: admin_pb2.GroupSummary, plan: admin_pb2.PlanMigrationResponse
+) -> tuple[str, bool]:
+    """How many members have been restarted, and whether others have not."""
+    count, goal = 0, "consumer"
+    if plan.group_type == admin_pb2.GROUP_TYPE_CONSUMER:
+        count = len(plan.members)
+    if plan.policy == ROLLED_BACK:
+        count, goal = group.members - count, "classic"
+    # A member may have come or gone between the two answers.
+    count = min(max(count, 0), group.members)
+    if not group.members:
+        return "no members", False
+    text = f"{count} of {group.members} use the {goal} protocol"
+    is_between = plan.group_type == admin_pb2.GROUP_TYPE_CONSUMER and count < group.members
+    return text, is_between

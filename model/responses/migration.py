@@ -26,7 +26,7 @@ class ClientChange:
 
 @value
 class PlannedMember:
-    """A member that would change its protocol: ``verdict`` is READY, WARN or BLOCKED, for these reasons."""
+    """A member that would change its protocol; ``verdict`` is READY, WARN or BLOCKED."""
 
     member_id: MemberId
     instance_id: InstanceId | None

@@ -31,11 +31,11 @@ async def join(stand: Stand, *members: str, group_id: str = "g") -> None:
         await stand.group_stub().Heartbeat(beat)
 
 
-async def join_classic(stand: Stand) -> None:
+async def join_classic(stand: Stand, strategy: str = "range") -> None:
     """One member of a classic group, as Kafka's clients join."""
     stub = stand.classic_stub()
     protocol = classic_pb2.GroupProtocol(
-        name="range", metadata=encode_subscription(Subscription(("orders",)))
+        name=strategy, metadata=encode_subscription(Subscription(("orders",)))
     )
     request = classic_pb2.JoinGroupRequest(
         group_id="g",
@@ -132,7 +132,7 @@ async def test_a_classic_group_is_ready_with_what_to_change_in_each_client() -> 
         await join_classic(stand)
         async with Browser(make_site(stand.server.local_calls)) as browser:
             _, text, source = await ask(browser, "/migration")
-            assert "g Stable 1 WARN" in text
+            assert "g Classic Stable 1 0 of 1 use the consumer protocol to consumer WARN" in text
             assert 'href="/groups/g/migration"' in source
             status, text, _ = await ask(browser, "/groups/g/migration")
             assert status == 200
@@ -148,12 +148,26 @@ async def test_the_progress_of_a_group_that_has_migrated(stand: Stand, browser: 
     assert status == 200
     assert "2 of 2 members use the consumer protocol : 2 consumer, 0 classic; 0 to restart" in text
     assert 'action="/groups/g/actions/rollback"' in source
+    assert "The way back READY : assignor uniform." in text
+    assert "partition.assignment.strategy=cooperative-sticky" in text
+    assert "remove group.remote.assignor" in text
+    row = "g Consumer {} 2 {} use the {} protocol back to classic READY"
+    _, text, _ = await ask(browser, "/migration")
+    assert row.format("Reconciling", "2 of 2", "consumer") in text
     done = await act(browser, "g", "rollback")
     assert "on its way back" in read_text(done.text)
     _, text, source = await ask(browser, "/groups/g/migration")
     assert "0 of 2 members use the classic protocol" in text
     assert "2 to restart" in text
+    assert "group.protocol=classic" in text
     assert "/actions/rollback" not in source
+    await join_classic(stand, "cooperative-sticky")
+    _, text, _ = await ask(browser, "/migration")
+    between = row.format("Reconciling", "… 1 of 3", "classic").replace(" 2 …", " 3 …")
+    assert between in text
+    _, text, _ = await ask(browser, "/migration", type="classic")
+    assert "no such groups" in text
+    assert (await ask(browser, "/migration", type="share"))[0] == 400
 
 
 async def test_who_may_not_roll_back_sees_why() -> None:

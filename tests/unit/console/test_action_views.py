@@ -14,7 +14,7 @@ from console.views.actions.deletion_view import choose
 from console.views.actions.preview import compute_token
 from console.views.actions.reset_view import compute_reset_outcome, compute_undo_preview
 from console.views.log_view import compute_log_view
-from console.views.migration_view import compute_migration_view
+from console.views.migration_view import compute_candidate_row, compute_migration_view
 from console.views.tables import ROWS_MAX, make_table
 from muster.v1 import admin_pb2, group_pb2, record_pb2, reset_pb2
 from wording.commands import render_command
@@ -153,6 +153,33 @@ def test_members_to_restart_come_first_in_the_progress() -> None:
     back = compute_migration_view(plan, group).progress
     assert back is not None
     assert (back.goal, [row[0] for row in back.members.rows]) == ("classic", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "back", "progress", "is_between"),
+    [
+        ("bidirectional", 3, "3 of 3 use the consumer protocol", False),
+        ("bidirectional", 1, "1 of 3 use the consumer protocol", True),
+        ("downgrade", 3, "0 of 3 use the classic protocol", True),
+        ("downgrade", 1, "2 of 3 use the classic protocol", True),
+        ("downgrade", 9, "0 of 3 use the classic protocol", True),
+    ],
+)
+def test_a_list_says_how_far_a_group_is_either_way(
+    policy: str, back: int, progress: str, is_between: bool
+) -> None:
+    summary = admin_pb2.GroupSummary(group_id="g", group_type=GROUP, members=3)
+    plan = admin_pb2.PlanMigrationResponse(
+        group_type=GROUP,
+        policy=policy,
+        verdict=admin_pb2.MIGRATION_VERDICT_WARN,
+        members=[admin_pb2.PlannedMember() for _ in range(back)],
+    )
+    plan.members[0].reasons.add(kind="pattern")
+    row = compute_candidate_row(summary, plan)
+    assert (row.progress, row.is_between) == (progress, is_between)
+    assert (row.way, row.verdict, row.reasons) == ("back to classic", "WARN", "pattern")
+    assert compute_candidate_row(summary, None).verdict == ""
 
 
 def test_records_are_told_apart_in_a_line() -> None:

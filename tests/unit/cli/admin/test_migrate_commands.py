@@ -185,6 +185,9 @@ async def test_a_plan_of_what_is_no_classic_group_with_members(server: Server) -
     assert empty.out.startswith("offsets: READY: it has no members")
     done = await server.run("migrate", "plan", "new")
     assert done.out.startswith("new is a consumer group already")
+    assert "new: READY: " in done.out
+    assert "  remove group.remote.assignor: the clients compute the assignment" in done.out
+    assert done.out.splitlines()[-1].split()[:3] == ["new", "client-7", "READY"]
     missing = await server.run("migrate", "plan", "nobody")
     assert (missing.exit_code, missing.error) == (3, "GROUP_ID_NOT_FOUND: Group nobody not found.")
     plant(server, "connect", make_member("a", b"x", b"y"), protocol_type="connect")
