@@ -6,12 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gateway.topics.topic_catalogue import (
-    LATEST_TIMESTAMP,
-    OffsetQuery,
-    PartitionKey,
-    TopicCatalogue,
-)
+from gateway.topics.local_topics import LocalTopics
+from gateway.topics.topic_catalogue import LATEST_TIMESTAMP, OffsetQuery, PartitionKey
 from model.errors import ErrorCode
 from model.ids import TopicName
 
@@ -20,31 +16,21 @@ QUERIES_SLICE: Final = 100
 
 
 class LocalEndOffsets:
-    """``coordinator.service.calls.end_offsets.EndOffsets`` of a catalogue that has the records."""
+    """``coordinator.service.ends.end_offsets.EndOffsets`` of topics that have records here."""
 
-    def __init__(self, topics: TopicCatalogue) -> None:
+    def __init__(self, topics: LocalTopics) -> None:
         self._topics = topics
 
     async def find_end_offsets(
         self, partitions: Sequence[tuple[TopicName, int]]
     ) -> Mapping[tuple[TopicName, int], int]:
         """Look the partitions up, a slice in each iteration; those that fail are left out."""
-        return await self._find(partitions, LATEST_TIMESTAMP)
+        return await self.find_offsets_at(partitions, LATEST_TIMESTAMP)
 
     async def find_offsets_at(
         self, partitions: Sequence[tuple[TopicName, int]], timestamp_ms: int
     ) -> Mapping[tuple[TopicName, int], int]:
-        """The records of a topic without any may be elsewhere, so its ends tell nothing."""
-        ends = await self._find(partitions, LATEST_TIMESTAMP)
-        written = {name for (name, _), end in ends.items() if end > 0}
-        asked = [place for place in partitions if place[0] in written]
-        if timestamp_ms == LATEST_TIMESTAMP:
-            return {place: ends[place] for place in asked if place in ends}
-        return await self._find(asked, timestamp_ms)
-
-    async def _find(
-        self, partitions: Sequence[tuple[TopicName, int]], timestamp_ms: int
-    ) -> dict[tuple[TopicName, int], int]:
+        """The records of a topic without any may be elsewhere: where it ends is not known."""
         found: dict[tuple[TopicName, int], int] = {}
         for begin in range(0, len(partitions), QUERIES_SLICE):
             await self._find_some(partitions[begin : begin + QUERIES_SLICE], timestamp_ms, found)
@@ -57,9 +43,11 @@ class LocalEndOffsets:
         timestamp_ms: int,
         found: dict[tuple[TopicName, int], int],
     ) -> None:
-        by_name = self._topics.image.by_name
+        by_name, has_records = self._topics.image.by_name, self._topics.has_records
         known = [
-            (name, partition) for name, partition in partitions if by_name.get(name) is not None
+            (name, partition)
+            for name, partition in partitions
+            if (topic := by_name.get(name)) is not None and has_records(topic.topic_id)
         ]
         steps = self._topics.find_offsets(
             [

@@ -270,6 +270,13 @@ class LocalTopics:
 
     # ----------------------------------------------------------------------- end offsets
 
+    def has_records(self, topic_id: TopicId) -> bool:
+        """Whether the topic has, or had, records here: retention leaves the newest file.
+
+        An end offset does not tell: it is also lifted to what was committed of records elsewhere.
+        """
+        return self._logs.is_written(topic_id)
+
     def _note_appended(self, key: PartitionKey, new_bytes: int) -> None:
         self._watches.on_append(key, new_bytes)
         self._dirty.add(key)

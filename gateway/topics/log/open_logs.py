@@ -55,6 +55,7 @@ class PartitionLogs:
         self._files = OpenFiles(settings.gateway_topics_open_files)
         self._logs: dict[PartitionKey, PartitionLog] = {}
         self._opening: dict[PartitionKey, _Opening] = {}
+        self._written: set[TopicId] = set()
         self._ledger = SegmentLedger()
 
     def get(self, key: PartitionKey) -> PartitionLog | None:
@@ -96,8 +97,13 @@ class PartitionLogs:
     def add_found(self, found: Iterable[SegmentFile]) -> None:
         """Count the files of partitions that are not open yet."""
         for file in sorted(found, key=lambda file: file.written_ns):
+            self._written.add(file.key.topic_id)
             if file.key not in self._logs:
                 self._ledger.add((file.key, file.base_offset), file.size)
+
+    def is_written(self, topic_id: TopicId) -> bool:
+        """Whether there are files of the topic, or have been since the start."""
+        return topic_id in self._written
 
     def partitions(self) -> list[PartitionKey]:
         """The partitions that have segments, open or not."""
@@ -139,6 +145,7 @@ class PartitionLogs:
         ``make_room`` has left little to delete for the total limit; it deletes the rest next time.
         """
         newest = log.segments[-1]
+        self._written.add(key.topic_id)
         self._ledger.add((key, newest.base_offset), size)
         if newest.size == size and len(log.segments) > 1:
             self._on_complete(log.segments[-2].path)
@@ -174,6 +181,7 @@ class PartitionLogs:
 
     def remove(self, key: PartitionKey) -> None:
         """Close a partition whose topic is deleted; the caller removes the files."""
+        self._written.discard(key.topic_id)
         opening = self._opening.pop(key, None)
         log = self._logs.pop(key, None) if opening is None else opening.log
         for segment in log.segments if log is not None else ():
