@@ -390,5 +390,11 @@ class Service:
                 is_ready=self.is_ready(),
                 upstream=self._plane.compute_figures(),
             ),
-            lag=make_lag_refresh(self._resolved, runtime, self._store, served, times),
+            lag=make_lag_refresh(
+                self._resolved,
+                runtime,
+                self._store,
+                replace(served, end_offsets=grpc.known_ends),
+                times,
+            ),
         )

@@ -15,6 +15,7 @@ from coordinator.runtime.as_of.history_reads import HistoryReads
 from coordinator.runtime.as_of.log_reads import LogReads
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import Authorizer
+from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
 from coordinator.runtime.loop.stats import Histograms
 from coordinator.runtime.members.member_rights import make_member_rights
@@ -35,8 +36,6 @@ from coordinator.service.admin.upstream.upstream_administration import UpstreamA
 from coordinator.service.admin.upstream.upstream_service import UpstreamService
 from coordinator.service.admin.what_if_service import WhatIfService
 from coordinator.service.calls.access import Access
-from coordinator.service.calls.end_offset_times import EndOffsetTimes
-from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handler, make_handler
 from coordinator.service.calls.local_calls import LocalCalls
 from coordinator.service.calls.services import Services
@@ -45,6 +44,10 @@ from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls
+from coordinator.service.ends.end_offset_times import EndOffsetTimes
+from coordinator.service.ends.end_offsets import EndOffsets
+from coordinator.service.ends.end_reports import EndReports, ReportLimits
+from coordinator.service.ends.known_ends import KnownEnds
 from coordinator.service.session.group_service import GroupService
 from coordinator.service.session.ownership_service import OwnershipService
 from coordinator.service.settings import GrpcSettings, compute_server_options
@@ -134,6 +137,19 @@ def compute_ping_interval_ms(coordinator: CoordinatorSettings, grpc: GrpcSetting
     return min(wanted_ms, max(least_ms // 3, 1))
 
 
+def _make_known_ends(
+    coordinator: Coordinator, settings: GrpcSettings, truth: EndOffsets | None, is_fronted: bool
+) -> KnownEnds:
+    """A cluster is asked for the ends of its topics, so no reports are taken in front of one."""
+    limits = ReportLimits(settings.grpc_end_reports_max, settings.grpc_end_reports_max_age_ms)
+    return KnownEnds(
+        truth,
+        None if is_fronted else EndReports(limits),
+        image=lambda: coordinator.image,
+        now_ms=SystemClock().monotonic_ms,
+    )
+
+
 def _make_services_of_operators(services: Services) -> tuple[tuple[ServiceDescriptor, object], ...]:
     return (
         (_ADMIN_SERVICE, AdminService(services)),
@@ -203,7 +219,7 @@ class GrpcServer:
             self._watched,
             history,
             rights=make_member_rights(coordinator, authorizer),
-            end_offsets=end_offsets,
+            known_ends=_make_known_ends(coordinator, settings, end_offsets, upstream is not None),
         )
         self._log_service = LogService(services, log_reads)
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # set at import
@@ -254,6 +270,12 @@ class GrpcServer:
     def call_seconds(self) -> Histograms:
         """How long calls took, and commits on sessions, by name."""
         return self._services.times
+
+    @property
+    def known_ends(self) -> EndOffsets:
+        """Where partitions end, with what clients report."""
+        assert self._services.known_ends is not None
+        return self._services.known_ends
 
     @property
     def end_offset_times(self) -> EndOffsetTimes:

@@ -40,6 +40,9 @@ class GrpcSettings:
     ``grpc_history_reader_bytes``: the memory limit of each; ``grpc_history_timeout_ms``: timeout of
     such a request, including its time in the queue. ``grpc_log_read_max_bytes_per_second``: all
     ``LogService.ReadLog`` streams together.
+
+    ``grpc_end_reports_max``: partitions of which clients report the end;
+    ``grpc_end_reports_max_age_ms``: how long a report is believed.
     """
 
     # More than 15 attributes: one field is one setting.
@@ -66,6 +69,8 @@ class GrpcSettings:
     grpc_history_reader_bytes: int = 512 * 1024 * 1024
     grpc_history_timeout_ms: int = 60_000
     grpc_log_read_max_bytes_per_second: int = 32 * 1024 * 1024
+    grpc_end_reports_max: int = 100_000
+    grpc_end_reports_max_age_ms: int = 120_000
 
 
 _PENDING_CALLS_MAX: Final = 10_000

@@ -44,6 +44,8 @@ from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import Throttle
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
+from coordinator.service.ends.end_reports import EndReports, ReportLimits
+from coordinator.service.ends.known_ends import KnownEnds
 from coordinator.service.grpc_server import SERVICES
 from coordinator.service.session.group_service import GroupService
 from coordinator.service.session.ownership_service import OwnershipService
@@ -249,6 +251,12 @@ def make_services(server: CostServer) -> dict[str, Any]:
         ),
         # Only ``read_ownerships`` is asked: the past of groups is read by another process.
         history=cast(HistoryReads, PAST),
+        known_ends=KnownEnds(
+            None,
+            EndReports(ReportLimits(1_000_000, 60_000)),
+            image=lambda: server.runtime.image,
+            now_ms=lambda: 0,
+        ),
     )
     return {
         "GroupService": GroupService(services),

@@ -45,7 +45,7 @@ class _Lookup:
 
 
 class ClusterEndOffsets:
-    """``coordinator.service.calls.end_offsets.EndOffsets`` of the cluster's leaders.
+    """``coordinator.service.ends.end_offsets.EndOffsets`` of the cluster's leaders.
 
     They are asked by Muster's own identity: who asks here has been authorized. Partitions above the
     limits are left out, as are those without an answer in time.

@@ -29,8 +29,8 @@ from cli.serve.lag.lag_figures import (
     compute_lag,
 )
 from cli.serve.lag.loop_share import LoopShare
-from coordinator.service.calls.end_offset_times import EndOffsetTimes, Seen
-from coordinator.service.calls.end_offsets import EndOffsets
+from coordinator.service.ends.end_offset_times import EndOffsetTimes, Seen
+from coordinator.service.ends.end_offsets import EndOffsets
 from model.errors import GroupError
 from model.ids import GroupId, TopicId, TopicName
 

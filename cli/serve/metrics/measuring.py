@@ -19,7 +19,7 @@ from cli.settings import Resolved
 from cli.version import compute_version
 from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.calls.end_offset_times import EndOffsetTimes
+from coordinator.service.ends.end_offset_times import EndOffsetTimes
 from model.ids import TopicId, TopicName
 from storage.log_store import LogStore
 

@@ -11,7 +11,7 @@ from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.upstream.upstream_administration import UpstreamAdministration
-from coordinator.service.calls.end_offsets import EndOffsets
+from coordinator.service.ends.end_offsets import EndOffsets
 from gateway.fronting.front import Front
 from gateway.topics.topic_catalogue import TopicCatalogue
 from model.topics import Topic

@@ -301,4 +301,15 @@ GRPC_SETTINGS = (
         "How fast the log is read for all `LogService.ReadLog` streams together.",
         minimum=1024,
     ),
+    _grpc(
+        "grpc.end.reports.max",
+        "The maximum number of partitions of which clients report the end offset "
+        "(`ReportEndOffsets`), of all clients. 0: reports are refused.",
+        minimum=0,
+    ),
+    _grpc(
+        "grpc.end.reports.max.age.ms",
+        "How long a reported end offset is believed; then the lag is not known.",
+        minimum=1_000,
+    ),
 )

@@ -9,9 +9,9 @@ from coordinator.runtime.as_of.history_reads import HistoryReads
 from coordinator.runtime.loop.stats import Histograms
 from coordinator.runtime.members.member_rights import MemberRights
 from coordinator.service.calls.access import Access
-from coordinator.service.calls.end_offset_times import EndOffsetTimes
-from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.calls.throttle import Throttle
+from coordinator.service.ends.end_offset_times import EndOffsetTimes
+from coordinator.service.ends.known_ends import KnownEnds
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.streams.backlog import Backlog
 from coordinator.service.streams.pinger import Pinger
@@ -26,7 +26,7 @@ class Services:
     """The coordinator, and the settings and shared state of the gRPC listener.
 
     ``ping_interval_ms``: silence after which a session is sent a Ping. ``history`` is ``None``
-    if the log is not on disk, ``rights`` without access control, ``end_offsets`` without records.
+    if the log is not on disk, ``rights`` without access control, ``known_ends`` if nobody asks.
     """
 
     # More than 15 attributes: all that services share.
@@ -44,7 +44,7 @@ class Services:
     watched: WatchedGroups
     history: HistoryReads | None = None
     rights: MemberRights | None = None
-    end_offsets: EndOffsets | None = None
+    known_ends: KnownEnds | None = None
     end_offset_times: EndOffsetTimes = field(default_factory=EndOffsetTimes)
     times: Histograms = field(default_factory=Histograms)
     """How long calls take, and actions on sessions, by name."""

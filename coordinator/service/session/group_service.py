@@ -11,13 +11,14 @@ import grpc.aio
 
 from coordinator.runtime.as_of.history_reads import HistoryError
 from coordinator.runtime.clock import SystemClock
-from coordinator.service.calls.end_offsets import add_end_offsets
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.member_commits import CommitAnswer, submit_commit
 from coordinator.service.calls.past_positions import decode_as_of, encode_position, read_past
 from coordinator.service.calls.sequences import Sequences
 from coordinator.service.calls.services import Services
+from coordinator.service.ends.end_offsets import add_end_offsets
+from coordinator.service.session.end_report_calls import take_report
 from coordinator.service.session.session_stream import serve_session
 from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.decode import check_id, decode_commit, decode_fetch, decode_heartbeat
@@ -89,6 +90,18 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                 raise
             except GroupError as error:
                 return group_pb2.FetchOffsetsResponse(error=encode_group_error(error))
+
+    async def ReportEndOffsets(  # noqa: N802
+        self,
+        request: group_pb2.ReportEndOffsetsRequest,
+        context: _Context[group_pb2.ReportEndOffsetsRequest, group_pb2.ReportEndOffsetsResponse],
+    ) -> group_pb2.ReportEndOffsetsResponse:
+        async with Guard(context):
+            try:
+                caller = self._caller(context.peer(), request.client_id)
+                return await take_report(self._services, caller, request)
+            except GroupError as error:
+                return group_pb2.ReportEndOffsetsResponse(error=encode_group_error(error))
 
     def _caller(self, peer: str, client_id: str) -> Caller:
         check_id(client_id, "client_id", self._services.limits)
@@ -197,7 +210,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             ]
             if request.with_end_offsets and as_of is None:
                 await add_end_offsets(
-                    self._services.end_offsets,
+                    self._services.known_ends,
                     self._services.end_offset_times,
                     _select_seen(encoded),
                     SystemClock().monotonic_ms,

@@ -185,7 +185,7 @@ def decode_fetch(
         entries = request.partitions.topics
         _check_partitions(sum(len(entry.partitions) for entry in entries), limits)
         topics = tuple(
-            TopicToFetch(*_decode_topic(entry), _decode_indexes(entry.partitions))
+            TopicToFetch(*decode_topic(entry), _decode_indexes(entry.partitions))
             for entry in entries
         )
     return OffsetFetch(
@@ -265,7 +265,7 @@ def decode_owned(
 
 
 def _decode_topic_id(entry: types_pb2.TopicPartitions, image: TopicImage) -> TopicId:
-    name, topic_id = _decode_topic(entry)
+    name, topic_id = decode_topic(entry)
     if topic_id is not None:
         return topic_id
     topic = None if name is None else image.by_name.get(name)
@@ -286,7 +286,7 @@ def decode_offsets(
         )
     decoded = []
     for entry in topics:
-        name, topic_id = _decode_topic(entry)
+        name, topic_id = decode_topic(entry)
         rows = [_decode_offset(offset) for offset in entry.partitions]
         decoded.append(TopicOffsets(name, topic_id, make_offset_columns(rows)))
     if not any(topic.offsets.partitions for topic in decoded):
@@ -305,9 +305,10 @@ def _decode_offset(offset: types_pb2.PartitionOffset) -> OffsetRow:
     return offset.partition, offset.offset, leader_epoch, offset.metadata
 
 
-def _decode_topic(
-    entry: types_pb2.TopicPartitions | types_pb2.TopicOffsets,
+def decode_topic(
+    entry: types_pb2.TopicPartitions | types_pb2.TopicOffsets | group_pb2.TopicEndOffsets,
 ) -> tuple[TopicName | None, TopicId | None]:
+    """The name and the id of a topic, at least one. Raises ``InvalidRequest``, ``InvalidTopic``."""
     topic_id, name = entry.topic_id, entry.topic_name
     if topic_id and len(topic_id) != 16:
         raise InvalidRequest(f"a topic_id has 16 bytes, not {len(topic_id)}")

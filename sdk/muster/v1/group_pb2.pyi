@@ -299,3 +299,39 @@ class FetchOffsetsResponse(_message.Message):
     topics: _containers.RepeatedCompositeFieldContainer[_types_pb2.CommittedTopic]
     position: _types_pb2.LogPosition
     def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., topics: _Optional[_Iterable[_Union[_types_pb2.CommittedTopic, _Mapping]]] = ..., position: _Optional[_Union[_types_pb2.LogPosition, _Mapping]] = ...) -> None: ...
+
+class ReportEndOffsetsRequest(_message.Message):
+    __slots__ = ("topics", "client_id")
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    topics: _containers.RepeatedCompositeFieldContainer[TopicEndOffsets]
+    client_id: str
+    def __init__(self, topics: _Optional[_Iterable[_Union[TopicEndOffsets, _Mapping]]] = ..., client_id: _Optional[str] = ...) -> None: ...
+
+class TopicEndOffsets(_message.Message):
+    __slots__ = ("topic_name", "topic_id", "partitions")
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    topic_name: str
+    topic_id: bytes
+    partitions: _containers.RepeatedCompositeFieldContainer[PartitionEndOffset]
+    def __init__(self, topic_name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[_Union[PartitionEndOffset, _Mapping]]] = ...) -> None: ...
+
+class PartitionEndOffset(_message.Message):
+    __slots__ = ("partition", "end_offset")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    end_offset: int
+    def __init__(self, partition: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
+
+class ReportEndOffsetsResponse(_message.Message):
+    __slots__ = ("error", "failures", "max_age_ms")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    MAX_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    error: _types_pb2.Error
+    failures: _containers.RepeatedCompositeFieldContainer[_types_pb2.TopicFailures]
+    max_age_ms: int
+    def __init__(self, error: _Optional[_Union[_types_pb2.Error, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[_types_pb2.TopicFailures, _Mapping]]] = ..., max_age_ms: _Optional[int] = ...) -> None: ...

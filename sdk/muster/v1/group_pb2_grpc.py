@@ -59,6 +59,11 @@ class GroupServiceStub:
                 request_serializer=muster_dot_v1_dot_group__pb2.FetchOffsetsRequest.SerializeToString,
                 response_deserializer=muster_dot_v1_dot_group__pb2.FetchOffsetsResponse.FromString,
                 _registered_method=True)
+        self.ReportEndOffsets = channel.unary_unary(
+                '/muster.v1.GroupService/ReportEndOffsets',
+                request_serializer=muster_dot_v1_dot_group__pb2.ReportEndOffsetsRequest.SerializeToString,
+                response_deserializer=muster_dot_v1_dot_group__pb2.ReportEndOffsetsResponse.FromString,
+                _registered_method=True)
 
 
 class GroupServiceServicer:
@@ -102,6 +107,19 @@ class GroupServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportEndOffsets(self, request, context):
+        """Reports where partitions end whose records the server does not have, so that the lag of all
+        groups that read them can be shown. It is for that alone: nothing else depends on a report.
+
+        A report is in memory for `max_age_ms`, and gone after a restart: whoever knows the ends repeats
+        it more often than that. A partition of which there is no such report ends nowhere that is
+        known. If records of a topic are here, where they end is known, and reports are not looked at;
+        in front of a cluster all reports are refused with POLICY_VIOLATION.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GroupServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -124,6 +142,11 @@ def add_GroupServiceServicer_to_server(servicer, server):
                     servicer.FetchOffsets,
                     request_deserializer=muster_dot_v1_dot_group__pb2.FetchOffsetsRequest.FromString,
                     response_serializer=muster_dot_v1_dot_group__pb2.FetchOffsetsResponse.SerializeToString,
+            ),
+            'ReportEndOffsets': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportEndOffsets,
+                    request_deserializer=muster_dot_v1_dot_group__pb2.ReportEndOffsetsRequest.FromString,
+                    response_serializer=muster_dot_v1_dot_group__pb2.ReportEndOffsetsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -239,6 +262,33 @@ class GroupService:
             '/muster.v1.GroupService/FetchOffsets',
             muster_dot_v1_dot_group__pb2.FetchOffsetsRequest.SerializeToString,
             muster_dot_v1_dot_group__pb2.FetchOffsetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportEndOffsets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muster.v1.GroupService/ReportEndOffsets',
+            muster_dot_v1_dot_group__pb2.ReportEndOffsetsRequest.SerializeToString,
+            muster_dot_v1_dot_group__pb2.ReportEndOffsetsResponse.FromString,
             options,
             channel_credentials,
             insecure,

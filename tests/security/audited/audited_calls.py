@@ -205,4 +205,5 @@ BY_MEMBERS: Final = {
     "ClassicService.Heartbeat",
     "GroupService.Session",
     "GroupService.Heartbeat",
+    "GroupService.ReportEndOffsets",
 }

@@ -8,7 +8,7 @@ from model.ids import TopicName
 
 
 class GivenEnds:
-    """``coordinator.service.calls.end_offsets.EndOffsets`` of a table; ``asked`` remembers."""
+    """``coordinator.service.ends.end_offsets.EndOffsets`` of a table; ``asked`` remembers."""
 
     def __init__(self, **ends: dict[int, int]) -> None:
         self.ends = ends

@@ -14,9 +14,9 @@ from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.upstream.upstream_administration import UpstreamAdministration
-from coordinator.service.calls.end_offsets import EndOffsets
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls
+from coordinator.service.ends.end_offsets import EndOffsets
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from model.caller import INTERNAL

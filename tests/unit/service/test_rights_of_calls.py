@@ -68,6 +68,7 @@ class Without(Enum):
 
     IS_REFUSED = "PERMISSION_DENIED"
     ANSWERS = "the answer has the error, as the response of Kafka's API"
+    FAILS = "the answer has the error for each of its partitions"
     LEAVES_OUT = "what the caller may not see is left out"
     IS_UNKNOWN = "NOT_FOUND, as if it were not there"
 
@@ -162,6 +163,12 @@ RIGHTS: Final[dict[str, Right]] = {
     "GroupService.FetchOffsets": Right(
         Operation.DESCRIBE, ResourceType.GROUP, _GROUP, Without.ANSWERS
     ),
+    "GroupService.ReportEndOffsets": Right(
+        Operation.WRITE,
+        ResourceType.TOPIC,
+        {"topics": [{"topic_name": "orders", "partitions": [{"end_offset": 1}]}]},
+        Without.FAILS,
+    ),
     "QuotaService.ListQuotas": Right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, {}),
     "QuotaService.AlterQuotas": Right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, {}),
     "FreezeService.FreezeGroup": Right(Operation.ALTER_CONFIGS, ResourceType.GROUP, _GROUP),
@@ -247,5 +254,9 @@ async def test_a_call_without_its_right_does_nothing(name: str) -> None:
                 assert not [value for _, value in answer.ListFields() if value]
             case Without.ANSWERS:
                 assert answer.error.reason == f"{right.resource_type.value}_AUTHORIZATION_FAILED"
+            case Without.FAILS:
+                (failed,) = answer.failures
+                reasons = {each.error.reason for each in failed.partitions}
+                assert reasons == {f"{right.resource_type.value}_AUTHORIZATION_FAILED"}
         assert (rights.asked[0].operation, rights.asked[0].resource_type) == right[:2]
         assert read_all(stand) == written, "nothing was written"

@@ -67,7 +67,8 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         self._services = services
         self._coordinator = services.coordinator
         self._access = services.access
-        self._ends = services.end_offsets
+        # Not what is reported: whoever reports an end would move offsets.
+        self._ends = None if services.known_ends is None else services.known_ends.truth
         self._request_ids = RequestIds(services.settings.grpc_request_ids_max, services.limits)
 
     async def ResetOffsets(  # noqa: N802

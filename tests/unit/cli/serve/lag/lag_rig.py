@@ -8,7 +8,7 @@ from cli.serve.lag.committed_offsets import CommittedOffsets, StoredOffsets
 from cli.serve.lag.lag_figures import GroupLag, LagFigures
 from cli.serve.lag.lag_refresh import LagLimits, LagRefresh
 from coordinator.runtime.runtime import Runtime
-from coordinator.service.calls.end_offset_times import EndOffsetTimes
+from coordinator.service.ends.end_offset_times import EndOffsetTimes
 from model.caller import Caller
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.commands.topics import CreateTopic

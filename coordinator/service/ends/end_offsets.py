@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from coordinator.runtime.loop.slices import Steps
-from coordinator.service.calls.end_offset_times import EndOffsetTimes
+from coordinator.service.ends.end_offset_times import EndOffsetTimes
 from coordinator.service.wire.answer_slices import SLICE, run_steps
 from model.ids import TopicName
 from muster.v1 import types_pb2

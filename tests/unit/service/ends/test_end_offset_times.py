@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.service.calls.end_offset_times import SAMPLES_MAX, EndOffsetTimes
-from coordinator.service.calls.end_offsets import add_end_offsets
+from coordinator.service.ends.end_offset_times import SAMPLES_MAX, EndOffsetTimes
+from coordinator.service.ends.end_offsets import add_end_offsets
 from model.ids import TopicName
 from muster.v1 import types_pb2
 from tests.support.service.given_ends import GivenEnds
@@ -95,3 +95,31 @@ def test_the_time_is_never_before_the_first_look_nor_after_now(
     lags = [times.compute_lag_ms(ORDERS, offset, end, now_ms) for offset in range(end + 1)]
     assert all(lag is not None and 0 <= lag <= now_ms for lag in lags)
     assert lags == sorted(lags, key=lambda lag: -(lag or 0)), "a later record is younger"
+
+
+def test_a_report_is_a_sample_of_its_own_time() -> None:
+    """A look finds the end as it was reported: records that came since then are not of the look."""
+    times = seen((0, 100))
+    times.add_reported(ORDERS, 200, 10_000)
+    times.add(ORDERS, 200, 19_000)
+    times.add_reported(ORDERS, 300, 20_000)
+    times.add(ORDERS, 300, 29_000)
+    assert times.compute_lag_ms(ORDERS, 249, 300, 30_000) == 15_000
+
+
+def test_an_end_that_is_found_here_after_a_report_is_a_sample() -> None:
+    times = seen((0, 100))
+    times.add_reported(ORDERS, 200, 10_000)
+    times.add(ORDERS, 300, 20_000)
+    times.add(ORDERS, 300, 30_000)
+    assert times.compute_lag_ms(ORDERS, 300, 301, 40_000) == 0
+    assert times.compute_lag_ms(ORDERS, 299, 300, 40_000) == 20_000
+
+
+def test_a_report_alone_leaves_no_sample() -> None:
+    times = EndOffsetTimes(partitions_max=1)
+    times.add(ORDERS, 100, 0)
+    times.add_reported((TopicName("others"), 0), 100, 0)
+    times.add_reported((TopicName("others"), 0), 200, 10_000)
+    assert times.compute_lag_ms((TopicName("others"), 0), 150, 200, 20_000) is None
+    assert times.compute_lag_ms(ORDERS, 100, 110, 5_000) == 4_500, "it kept its samples"

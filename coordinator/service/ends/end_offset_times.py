@@ -21,11 +21,24 @@ SAMPLE_INTERVAL_MS: Final = 1_000
 class _Samples:
     """End offsets of one partition by time (ms), both ascending."""
 
-    __slots__ = ("ends", "times")
+    __slots__ = ("ends", "is_reported", "times")
 
     def __init__(self) -> None:
         self.times = array("q")
         self.ends = array("q")
+        self.is_reported = False
+
+    def look(self, end: int, at_ms: int) -> None:
+        """Add what was seen, unless it was a report that has been added as of its own time."""
+        if self.is_reported and self.ends[-1] == end:
+            return
+        self.is_reported = False
+        self.add(end, at_ms)
+
+    def report(self, end: int, at_ms: int) -> None:
+        """Add what was reported."""
+        self.add(end, at_ms)
+        self.is_reported = self.ends[-1] == end
 
     def add(self, end: int, at_ms: int) -> None:
         times, ends = self.times, self.ends
@@ -62,7 +75,8 @@ class EndOffsetTimes:
     """The end offsets that were seen lately, as kafka-lag-exporter keeps them.
 
     Kafka does not tell when a record was written without reading it. Nothing is asked for here:
-    whoever looks at the lag of a partition leaves a sample.
+    whoever looks at the lag of a partition leaves a sample. Where a client reports the end, that
+    is the better sample, because the end that a look finds there is older than the look.
     """
 
     def __init__(self, partitions_max: int = PARTITIONS_MAX) -> None:
@@ -75,7 +89,16 @@ class EndOffsetTimes:
         self._samples[place] = samples
         if len(self._samples) > self._partitions_max:
             del self._samples[next(iter(self._samples))]
-        samples.add(end, now_ms)
+        samples.look(end, now_ms)
+
+    def add_reported(self, place: Seen, end: int, now_ms: int) -> None:
+        """Note an end that is reported now, if somebody has looked at the lag of the partition.
+
+        Others are not to lose their samples to a client that reports very many partitions.
+        """
+        samples = self._samples.get(place)
+        if samples is not None:
+            samples.report(end, now_ms)
 
     def compute_lag_ms(self, place: Seen, committed: int, end: int, now_ms: int) -> int | None:
         """For how long the first record that is not committed has been there.
