@@ -99,6 +99,16 @@ class AdminClient:
             raise CommandError(f"{error.reason}: {error.error_message}".removesuffix(": "))
         return response
 
+    def report_end_offsets(
+        self, name: str, ends: Mapping[int, int]
+    ) -> group_pb2.ReportEndOffsetsResponse:
+        """Tell where partitions of a topic end; the answer has what was not taken, and why."""
+        request = group_pb2.ReportEndOffsetsRequest()
+        topic = request.topics.add(topic_name=name)
+        for partition, end in ends.items():
+            topic.partitions.add(partition=partition, end_offset=end)
+        return self._call(self._groups.ReportEndOffsets, request)
+
     def create_topic(self, name: str, partitions: int, validate_only: bool) -> admin_pb2.Topic:
         """Create a topic; with ``validate_only`` return it as it would be created."""
         request = admin_pb2.CreateTopicRequest(

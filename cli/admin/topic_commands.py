@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.admin.end_report_command import report_end
 from cli.admin.topic_racks import parse_racks, read_racks_file, render_racks
 from cli.asking import ask, raise_failures
 from cli.completion.names import complete_topics
@@ -219,6 +220,9 @@ def delete(
         gone, failed = _for_each(specs, lambda spec: client.delete_topic(spec.name, dry_run))
     _report("topic.delete", "deleted", gone, dry_run, quiet, output)
     raise_failures(failed)
+
+
+app.command("report-end")(report_end)
 
 
 def compute_listing(command: str, topics: Sequence[admin_pb2.Topic]) -> Listing:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         MemberLost,
         MusterError,
         PollIntervalExceeded,
+        ReportFailed,
     )
     from muster.member import Member
     from muster.partitions import OffsetAndMetadata, TopicPartition
@@ -67,6 +68,7 @@ _MODULES: Final = MappingProxyType(
         "MusterError": "muster.errors",
         "OffsetAndMetadata": "muster.partitions",
         "PollIntervalExceeded": "muster.errors",
+        "ReportFailed": "muster.errors",
         "Tls": "muster.credentials",
         "Token": "muster.credentials",
         "TopicPartition": "muster.partitions",
@@ -121,6 +123,7 @@ __all__ = [
     "MusterError",
     "OffsetAndMetadata",
     "PollIntervalExceeded",
+    "ReportFailed",
     "Tls",
     "Token",
     "TopicPartition",

@@ -68,6 +68,16 @@ class CommitFailed(MusterError):
         self.failures = failures
 
 
+class ReportFailed(MusterError):
+    """The end offsets of some partitions were not taken; all others of the report were."""
+
+    def __init__(self, failures: Mapping[TopicPartition, MusterError]) -> None:
+        first = next(iter(failures.items()))
+        more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
+        super().__init__(f"{first[0]}{more} not reported: {first[1]}", first[1].code)
+        self.failures = failures
+
+
 def find_delay_s(error: types_pb2.Error) -> float:
     """How long the server asks to wait before the request comes again; 0 if it does not say."""
     return error.retry_after_ms / 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -14,6 +14,7 @@ import grpc.aio
 
 from muster.connection.authorization import Authorization, TokenUnavailable
 from muster.connection.channel import ServerChannel
+from muster.connection.end_reports import report_end_offsets
 from muster.connection.lease import read_clock
 from muster.connection.silence import SilenceWatch
 from muster.connection.stream import FINISH_S, Stream
@@ -23,6 +24,7 @@ from muster.connection.stream_members import ClosedMember, StreamMember
 from muster.connection.unary import describe_trouble, says_nothing
 from muster.credentials import Credentials, Tls, check_access
 from muster.errors import AuthenticationFailed, MemberLost, MusterError
+from muster.partitions import TopicPartition
 from muster.v1 import admin_pb2_grpc, classic_pb2_grpc, group_pb2, group_pb2_grpc, types_pb2
 
 T = TypeVar("T")
@@ -88,6 +90,17 @@ class Client:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
         await self._channel.close()
+
+    async def report_end_offsets(self, ends: Mapping[TopicPartition, int]) -> float:
+        """Tell where partitions end whose records the server does not have, for the lag of groups.
+
+        An end is the offset after the last record. Returns for how many seconds the server believes
+        it: report again two or three times in that time, however little has changed. It needs the
+        right to write to the topics. Raises ``ReportFailed`` if only some were taken, otherwise
+        ``MusterError``; the next report may do.
+        """
+        self.check_open()
+        return await report_end_offsets(self.stub, ends)
 
     # ------------------------------------------------------------------------ used by members
 

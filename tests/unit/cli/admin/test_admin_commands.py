@@ -73,6 +73,28 @@ async def server() -> AsyncIterator[Server]:
     await runtime.stop()
 
 
+async def test_ends_are_reported_and_shown(server: Server) -> None:
+    await server.run("topic", "create", "orders=2")
+    topics = (TopicOffsets(TopicName("orders"), None, make_offset_columns([(0, 7, -1, "")])),)
+    await server.runtime.call(OffsetCommit(CALLER, GroupId("g"), MemberId(""), None, topics))
+    told = await server.run("topic", "report-end", "orders", "0=10", "1=0")
+    assert told.out.split()[-6:] == ["orders", "0", "10", "orders", "1", "0"]
+    assert told.error == "reported: 2, believed for 120 s\n"
+    shown = await server.run("group", "offsets", "g", "-o", "json")
+    (row,) = json.loads(shown.out)["offsets"]
+    assert (row["offset"], row["end_offset"], row["lag"]) == (7, 10, 3)
+
+
+async def test_ends_that_are_not_taken_are_said_and_the_others_are_taken(server: Server) -> None:
+    await server.run("topic", "create", "orders=2")
+    told = await server.run("topic", "report-end", "orders", "0=10", "7=1", "-o", "csv")
+    assert told.exit_code == ExitCode.NOT_FOUND
+    assert told.error == "orders-7: UNKNOWN_TOPIC_OR_PARTITION"
+    assert told.out.splitlines()[-1] == "orders,0,10"
+    gone = await server.run("topic", "report-end", "absent", "0=10")
+    assert (gone.exit_code, gone.out) == (ExitCode.NOT_FOUND, "")
+
+
 async def test_topics_are_created_grown_listed_and_deleted(server: Server) -> None:
     created = await server.run("topic", "create", "orders=12", "payments=4", "-o", "csv")
     assert created.exit_code == 0
