@@ -166,7 +166,7 @@ $(STAMP): pyproject.toml sdk/pyproject.toml constraints.txt | python
 		|| $(or $(PYTHON),$$(python3 tools/find_python.py)) -m venv --clear $(VENV)
 	@echo "installing into $(VENV)"
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt -e ./sdk -e '.[dev,kafka,speed,spark]' \
+		-c constraints.txt -e ./sdk -e '.[dev,kafka,speed,spark,traces]' \
 		|| { echo "make: pip could not install: see above; it needs a package index" >&2; exit 1; }
 	@touch $@
 

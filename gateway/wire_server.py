@@ -16,6 +16,7 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.loop.machine import compute_answers_max, read_memory_bytes
 from coordinator.runtime.loop.slices import Slices
 from coordinator.runtime.loop.stats import Histogram
+from coordinator.runtime.trips.trips import Trips
 from gateway.api import Api, GatewayNode
 from gateway.apis.api_registry import APIS
 from gateway.apis.fronted.fronted_registry import make_fronted_apis
@@ -38,6 +39,7 @@ from gateway.tls.decryptions import Decryptions
 from gateway.tls.handshake import Handshake
 from gateway.tls.handshakes import Handshakes
 from gateway.topics.topic_catalogue import TopicCatalogue
+from gateway.traces.traced_routes import TracedRoutes
 from gateway.wire_clock import Clock, Timer
 from gateway.wire_listener import WireListener, make_plain_listener
 from security.quotas.client_quotas import ClientQuotas
@@ -67,11 +69,14 @@ class KafkaServer:
         backlog: int = _BACKLOG,
         audit: Audit = NO_AUDIT,
         front: Front | None = None,
+        trips: Trips | None = None,
     ) -> None:
         """``backlog`` bounds the connections that wait to be accepted, on each address.
 
-        ``front``: the cluster that has all else than groups, if there is one.
+        ``front``: the cluster that has all else than groups, if there is one. ``trips`` follows
+        requests, if any are traced.
         """
+        self._trips = trips
         self._coordinator = coordinator
         self._authorizer = authorizer
         self._topics = topics
@@ -165,6 +170,8 @@ class KafkaServer:
             front=self._front,
         )
         routes = make_routes(node)
+        if self._trips is not None:
+            routes = TracedRoutes(routes, self._trips)
         settings = self._settings
         answers_max = compute_answers_max(
             settings.gateway_response_total_bytes, read_memory_bytes()

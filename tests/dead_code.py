@@ -37,6 +37,7 @@ CALLED_BY_OTHERS: Final = {
     "persistent_load": "Python",
     "to_string": "starlette",
     "main_loop": "uvicorn",
+    "generate_trace_id": "OpenTelemetry",
     "onQueryStarted": "Spark",
     "onQueryProgress": "Spark",
     "onQueryIdle": "Spark",

@@ -38,7 +38,8 @@ from cli.serve.metrics.measuring import Measuring, make_lag_refresh
 from cli.serve.planes.data_plane import DataPlane, Served
 from cli.serve.planes.local_data_plane import LocalDataPlane
 from cli.serve.process_failure import end_process
-from cli.serve.store_opening import open_server_store
+from cli.serve.store_opening import open_server_store, prepare_disk
+from cli.serve.traces.traces import make_traces
 from cli.settings import Address, Resolved
 from cli.settings.settings_objects import compute_settings_object
 from cli.settings.tables.upstream_table import BOOTSTRAP
@@ -87,6 +88,7 @@ class Service:
         self._audit_log = make_audit_log(resolved)
         self._audit: Audit = self._audit_log or NO_AUDIT
         self._plane = self._make_plane(specs, names_topics)
+        self._traces = make_traces(resolved)
         self._quotas = ClientQuotas(compute_settings_object(QuotaSettings, resolved))
         self._doors = Doors(resolved, self._audit, self._plane.cluster)
         self._disk_space: DiskSpace | None = None
@@ -124,7 +126,7 @@ class Service:
             check_addresses(self._resolved, self._doors.listeners)
         open_files = self._share_descriptors()
         self.folder.prepare()
-        self._disk_space = await asyncio.to_thread(self._prepare_disk)
+        self._disk_space = await asyncio.to_thread(prepare_disk, self._resolved, self.folder)
         await self._plane.open(open_files)
         self._store = open_server_store(self._resolved, self.folder.store)
         if self._audit_log is not None:
@@ -141,7 +143,9 @@ class Service:
             assignors=self._load_assignors(),
             on_failure=end_process,
             keep_evidence=self._keep_evidence,
+            trips=self._traces.trips,
         )
+        self._traces.start()
         self._garbage.hold()
         try:
             await self._runtime.start(await self._plane.read_topics())
@@ -223,16 +227,6 @@ class Service:
         except AssignorNotFound as error:
             raise CommandError(str(error)) from error
 
-    def _prepare_disk(self) -> DiskSpace:
-        reserve_bytes = self._resolved.integer("log.reserve.bytes")
-        min_free_bytes = self._resolved.integer("log.min.free.bytes")
-        try:
-            space = DiskSpace(self.folder.reserve, reserve_bytes, min_free_bytes)
-            space.prepare()
-        except OSError as error:
-            raise CommandError(f"{self.folder.reserve} cannot be used: {error}") from error
-        return space
-
     async def _listen(self, runtime: Runtime, served: Served) -> None:
         authorizer = self._plane.authorizer
         self._kafka = KafkaServer(
@@ -244,6 +238,7 @@ class Service:
             backlog=self._backlog,
             audit=self._audit,
             front=served.front,
+            trips=self._traces.trips,
         )
         self._history = self._make_history(runtime)
         self._backups = self._make_backups()
@@ -263,6 +258,7 @@ class Service:
             upstream=served.upstream,
             end_offsets=served.end_offsets,
             log_reads=LogReads(self._history, self._history.store, budget),
+            trips=self._traces.trips,
         )
         self._measuring = self._make_measuring(runtime, served)
         self._http = HttpServer(
@@ -319,6 +315,7 @@ class Service:
         """Drain clients, flush and close. Skips parts that were never started."""
         self._is_draining = True
         grace_s = self._resolved.integer("shutdown.timeout.ms") / 1000
+        ends_at = time.monotonic() + grace_s
         await self._doors.stop()
         if self._grpc is not None:
             await self._grpc.set_serving(False)
@@ -335,6 +332,7 @@ class Service:
         await self._plane.stop_serving()
         if self._runtime is not None:
             await self._runtime.stop()
+        await asyncio.to_thread(self._traces.stop, ends_at)
         await self._plane.stop()
         if self._backups is not None:
             await self._backups.wait()
@@ -389,6 +387,7 @@ class Service:
                 certificates_not_after=self._doors.certificates.compute_not_after(),
                 is_ready=self.is_ready(),
                 upstream=self._plane.compute_figures(),
+                traces=self._traces.compute_figures(),
             ),
             lag=make_lag_refresh(
                 self._resolved,

@@ -1,4 +1,4 @@
-"""Opens the store of the server."""
+"""Opens the store of the server, with room for it on its disk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import structlog
 
+from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
+from cli.serve.disk_reserve import DiskSpace
 from cli.settings import Resolved
 from storage.log_store import FormatTooNew, LogStore, StoreError, StoreLocked
 from storage.rocks.rocks_opening import open_store
@@ -31,3 +33,15 @@ def open_server_store(resolved: Resolved, path: Path) -> LogStore:
             cause=f"the data folder was created with {store.partitions}, which cannot change",
         )
     return store
+
+
+def prepare_disk(resolved: Resolved, folder: DataFolder) -> DiskSpace:
+    """The disk of a data folder, with its reserve. Raises ``CommandError``."""
+    reserve_bytes = resolved.integer("log.reserve.bytes")
+    min_free_bytes = resolved.integer("log.min.free.bytes")
+    try:
+        space = DiskSpace(folder.reserve, reserve_bytes, min_free_bytes)
+        space.prepare()
+    except OSError as error:
+        raise CommandError(f"{folder.reserve} cannot be used: {error}") from error
+    return space

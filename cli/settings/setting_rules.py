@@ -6,8 +6,9 @@ from collections.abc import Container, Mapping
 
 from cli.settings.listeners.door_rules import check_doors
 from cli.settings.listeners.listener_rules import OWN_AND_KAFKAS, compute_listener_plan
-from cli.settings.setting import Value
+from cli.settings.setting import Value, parse_address
 from cli.settings.tables.security_table import parse_super_users
+from cli.settings.tables.traces_table import ENDPOINT
 from cli.settings.tables.upstream_table import BOOTSTRAP
 from cli.settings.upstream_rules import check_upstream
 from model.configs.group_configs import SERVED_CONFIGS
@@ -33,6 +34,7 @@ def check_rules(values: Mapping[str, Value]) -> list[str]:
         *_check_access(values),
         *_check_overrides(values),
         *check_upstream(values),
+        *_check_traces(values),
     ]
 
 
@@ -120,6 +122,20 @@ def _check_overrides(values: Mapping[str, Value]) -> list[str]:
     except ValueError as error:
         return [f"{name}: {error}"]
     return []
+
+
+def _check_traces(values: Mapping[str, Value]) -> list[str]:
+    endpoint = values[ENDPOINT]
+    if endpoint is None:
+        return []
+    scheme, separator, rest = str(endpoint).partition("://")
+    try:
+        is_address = parse_address(rest) is not None
+    except ValueError:
+        is_address = False
+    if separator and scheme in ("http", "https") and is_address:
+        return []
+    return [f"{ENDPOINT}: {endpoint} is not http://HOST:PORT or https://HOST:PORT"]
 
 
 def _number(values: Mapping[str, Value], name: str) -> int:

@@ -18,6 +18,7 @@ from cli.settings.tables.metrics_table import METRICS_SETTINGS
 from cli.settings.tables.sasl_table import SASL_SETTINGS
 from cli.settings.tables.security_table import SECURITY_SETTINGS
 from cli.settings.tables.tls_table import TLS_SETTINGS
+from cli.settings.tables.traces_table import TRACES_SETTINGS
 from cli.settings.tables.upstream_table import UPSTREAM_SETTINGS
 from security.endpoints import Endpoint, SecurityProtocol
 
@@ -137,6 +138,7 @@ _SERVER_SETTINGS = (
         minimum=1,
     ),
     *METRICS_SETTINGS,
+    *TRACES_SETTINGS,
     Setting(
         "log.format",
         Kind.STRING,

@@ -17,13 +17,11 @@ from coordinator.runtime.audit import Audit
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.runtime.background import Background
 from coordinator.runtime.clock import Scheduler, SteadyClock
-from coordinator.runtime.commands.apply import Apply
 from coordinator.runtime.commands.changed_configs import GroupSettingsChanges
 from coordinator.runtime.commands.changes import Changes
 from coordinator.runtime.commands.command_turns import Turns
 from coordinator.runtime.commands.commit_ticket import CommitContext
 from coordinator.runtime.commands.effects import Effects
-from coordinator.runtime.commands.group_command_runner import GroupCommands
 from coordinator.runtime.commands.group_reads import GroupReads
 from coordinator.runtime.commands.replayer import Replayer
 from coordinator.runtime.commands.stopped_shards import StoppedShards
@@ -33,7 +31,6 @@ from coordinator.runtime.commands.what_ifs import WhatIfs
 from coordinator.runtime.commit.checkpoints import Checkpoints
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.shard_context import ShardContext
-from coordinator.runtime.commit.writer import Writer
 from coordinator.runtime.ledger.offset_changes import LedgerEntries, OffsetChangeLedger
 from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.runtime.loop.slices import Slices
@@ -52,6 +49,8 @@ from coordinator.runtime.targets.target_schedule import Targets
 from coordinator.runtime.topics.regex_schedule import Regexes
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
 from coordinator.runtime.topics.topic_refresh import TopicRefresh
+from coordinator.runtime.traced_parts import PLAIN, make_traced_kinds
+from coordinator.runtime.trips.trips import Trips
 from model.commands.command import Command
 from model.commands.resets import FinishReset
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -87,6 +86,8 @@ class Surroundings:
     shards: list[Shard]
     on_failure: Callable[[BaseException], None]
     keep_evidence: Callable[[LogPartition, str], None]
+    trips: Trips | None = None
+    """``None`` unless requests are traced."""
 
 
 class Parts:
@@ -108,6 +109,7 @@ class Parts:
         self._scheduler = scheduler
         self._submit = submit
         self._finishing: set[GroupId] = set()
+        self._kinds = PLAIN if around.trips is None else make_traced_kinds(around.trips)
         self._make_writer()
         self._make_targets()
         self._make_members()
@@ -125,7 +127,7 @@ class Parts:
             shard_of=lambda group_id: self.context.shard_of(group_id),
         )
         entries = LedgerEntries(self.ledger, OffsetChangeLedger(around.stats))
-        self.writer = Writer(
+        self.writer = self._kinds.writer(
             around.store,
             self._scheduler,
             around.clock,
@@ -233,7 +235,7 @@ class Parts:
         self.stopped = StoppedShards(
             around.shards, around.liveness, around.stats, self.waiting, self._keep_evidence
         )
-        self.apply = Apply(
+        self.apply = self._kinds.apply(
             self.context,
             Replayer(self.writer, self.durability, around.liveness, around.stats),
             self.waiting,
@@ -261,7 +263,7 @@ class Parts:
 
     def _make_commands(self) -> None:
         around = self._around
-        self.groups = GroupCommands(
+        self.groups = self._kinds.groups(
             self.context, self.apply, self.turns, self.watches, around.liveness
         )
         self.commits = CommitContext(self.apply, self.writer, around.clock, around.space)

@@ -40,6 +40,7 @@ from coordinator.runtime.members.member_watches import RegisteredWatch, ignore_d
 from coordinator.runtime.parts import Parts, Surroundings
 from coordinator.runtime.targets.client_assignments import ClientAssignments
 from coordinator.runtime.topics.topic_images import TopicsCallback
+from coordinator.runtime.trips.trips import Trips
 from model.commands.command import Command
 from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
@@ -76,6 +77,7 @@ class Runtime:
         assignors: Assignors = ASSIGNORS,
         on_failure: Callable[[BaseException], None] = exit_process,
         keep_evidence: Callable[[LogPartition, str], None] = log_evidence,
+        trips: Trips | None = None,
     ) -> None:
         self.settings = settings
         self.cluster_id = store.cluster_id
@@ -102,6 +104,7 @@ class Runtime:
             self._shards,
             on_failure,
             keep_evidence,
+            trips,
         )
         self._audited = frozenset[type]() if audit is NO_AUDIT else AUDITED
         self._has_stopped = False
@@ -177,6 +180,9 @@ class Runtime:
             Route.EXPLAIN: parts.reads.explain,
             Route.TOPICS: parts.topics.submit,
         }
+        trips = self._around.trips
+        if trips is not None:
+            self._routes = {kind: trips.follow(route) for kind, route in self._routes.items()}
 
     def _make_shard(self, partition: LogPartition) -> Shard:
         catalogue = self.parts.catalogue

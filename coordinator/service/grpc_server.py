@@ -20,6 +20,7 @@ from coordinator.runtime.loop.machine import compute_answers_max, read_memory_by
 from coordinator.runtime.loop.stats import Histograms
 from coordinator.runtime.members.member_rights import make_member_rights
 from coordinator.runtime.retention.backups import Backups
+from coordinator.runtime.trips.trips import Trips
 from coordinator.service.admin.access.access_service import AccessService
 from coordinator.service.admin.access.quota_service import QuotaService
 from coordinator.service.admin.access.user_service import UserService
@@ -40,6 +41,7 @@ from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handl
 from coordinator.service.calls.local_calls import LocalCalls
 from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import Throttle
+from coordinator.service.calls.traced_handlers import make_traced_handler
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.credentials.authentication import Authenticate
@@ -191,15 +193,15 @@ class GrpcServer:
         upstream: UpstreamAdministration | None = None,
         end_offsets: EndOffsets | None = None,
         log_reads: LogReads | None = None,
+        trips: Trips | None = None,
     ) -> None:
         """``sessions_per_ip``: gRPC tells nobody of connections, so sessions are counted.
 
         Without ``authenticate`` all clients are ``User:ANONYMOUS``. ``upstream`` is ``None`` unless
         the server stands in front of a cluster. Without ``end_offsets`` none are known, without
-        ``log_reads`` the log cannot be read.
+        ``log_reads`` the log cannot be read. ``trips`` follows calls, if any are traced.
         """
-        self._coordinator = coordinator
-        self._tls = tls
+        self._coordinator, self._tls = coordinator, tls
         self._waits = Waits()
         ping_interval_ms = compute_ping_interval_ms(coordinator.settings, settings)
         answers_max = compute_answers_max(settings.grpc_stream_total_bytes, read_memory_bytes())
@@ -241,15 +243,17 @@ class GrpcServer:
             self._calls,
         )
         """The same services for callers within this process."""
-        self._add_handlers(served, authenticate)
+        self._add_handlers(served, authenticate, trips)
 
     def _add_handlers(
         self,
         served: tuple[tuple[ServiceDescriptor, object], ...],
         authenticate: Authenticate | None,
+        trips: Trips | None,
     ) -> None:
         asked = (self._calls, self._services.throttle, self._services.times, authenticate)
-        handlers = tuple(make_handler(service, servicer, *asked) for service, servicer in served)
+        make = make_handler if trips is None else partial(make_traced_handler, trips)
+        handlers = tuple(make(service, servicer, *asked) for service, servicer in served)
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflector = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # ditto

@@ -12,10 +12,12 @@ from typing import Any, Final
 from coordinator.runtime.api import Answer
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
+from coordinator.runtime.trips.trips import Trips
 from gateway.quotas.metered_connection import meter
 from gateway.settings import GatewaySettings
 from gateway.topics.local_topics import LocalTopics
 from gateway.topics.settings import TopicSettings
+from gateway.traces.traced_routes import TracedRoutes
 from model.caller import INTERNAL
 from model.commands.command import Command
 from model.commands.topics import CreateTopic
@@ -51,6 +53,7 @@ class CostServer:
         store: Any = None,
         authorizer: Authorizer | None = None,
         quotas: ClientQuotas | None = None,
+        trips: Trips | None = None,
     ) -> None:
         quiet_logs()
         self.loop = CountedLoop()
@@ -67,6 +70,7 @@ class CostServer:
             on_failure=self._fail,
             authorizer=self.authorizer,
             quotas=self.quotas.index,
+            trips=trips,
         )
         self.loop.complete(self._start())
         clock: Any = self.loop
@@ -77,6 +81,8 @@ class CostServer:
             clock=clock,
             quotas=self.quotas,
         )
+        if trips is not None:
+            self.gateway.shared.routes = TracedRoutes(self.gateway.shared.routes, trips)
         with self._on_loop():
             self.topics = LocalTopics(
                 folder, self.runtime, TopicSettings(), wall_ms=self.scheduler.wall_ms

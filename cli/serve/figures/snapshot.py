@@ -9,6 +9,7 @@ from typing import Protocol
 from cli.serve.figures.group_figures import AllGroups, take_groups
 from cli.serve.figures.metric_families import HistogramFigures, copy_histogram, copy_histograms
 from cli.serve.figures.upstream_figures import UpstreamFigures
+from cli.serve.traces.traces import TraceFigures
 from coordinator.runtime.loop.slices import Steps
 from coordinator.runtime.loop.stats import Histogram
 from coordinator.runtime.runtime import Runtime
@@ -64,6 +65,8 @@ class Snapshot:
     audit_left_out: Mapping[str, int]
     upstream: UpstreamFigures | None = None
     """``None`` unless the server stands in front of a cluster."""
+    traces: TraceFigures | None = None
+    """``None`` unless requests are traced."""
 
 
 _PLAIN_COUNTERS = (
@@ -136,6 +139,7 @@ def take_snapshot(
     is_ready: bool,
     audit: AuditFigures | None = None,
     upstream: UpstreamFigures | None = None,
+    traces: TraceFigures | None = None,
 ) -> Steps[Snapshot]:
     """Copy what the metrics need."""
     groups = yield from take_groups(runtime.shards)
@@ -169,6 +173,7 @@ def take_snapshot(
         audit_lines={} if audit is None else dict(audit.lines),
         audit_left_out={} if audit is None else audit.left_out(),
         upstream=upstream,
+        traces=traces,
     )
 
 

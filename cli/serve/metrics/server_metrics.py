@@ -21,6 +21,7 @@ from cli.serve.figures.upstream_metrics import collect_upstream
 from cli.serve.lag.lag_figures import LagFigures
 from cli.serve.metrics.lag_metrics import collect_lag
 from cli.serve.metrics.wait_metrics import collect_waits
+from cli.serve.traces.traces import TraceFigures
 
 FENCES = frozenset(
     {
@@ -67,6 +68,8 @@ class SnapshotCollector(Collector):
             yield from collect_lag(self._lag, time.monotonic())
         if self._snapshot.upstream is not None:
             yield from collect_upstream(self._snapshot.upstream)
+        if self._snapshot.traces is not None:
+            yield from _collect_traces(self._snapshot.traces)
 
     def _collect_server(self) -> Iterator[Metric]:
         snapshot = self._snapshot
@@ -331,6 +334,20 @@ class SnapshotCollector(Collector):
         yield make_gauge(
             "muster_data_free_bytes", "Free space on the data folder's disk.", self._free_bytes
         )
+
+
+def _collect_traces(traces: TraceFigures) -> Iterator[Metric]:
+    yield make_counter(
+        "muster_traces_exported",
+        "Traced requests and syncs that the collector has taken.",
+        traces.exported,
+    )
+    yield make_labelled(
+        "muster_traces_dropped",
+        "Traced requests and syncs that no collector has taken.",
+        "reason",
+        traces.dropped,
+    )
 
 
 def make_registry(collector: Collector) -> CollectorRegistry:

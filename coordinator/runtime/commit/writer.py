@@ -61,6 +61,7 @@ class Writer:
         show_durable: Callable[[int], None],
         on_durable: Callable[[int], None],
         on_failure: Callable[[BaseException], None],
+        make_syncs: Callable[..., Syncs] = Syncs,
     ) -> None:
         self._store = store
         self._scheduler = scheduler
@@ -73,7 +74,7 @@ class Writer:
         self.on_written: Callable[[Sequence[PartitionAppend]], None] = _ignore
         """Called after each write."""
         self.gathering = Gathering(records_max, stats)
-        self.syncs = Syncs(
+        self.syncs = make_syncs(
             store,
             scheduler,
             clock,

@@ -28,7 +28,7 @@ from coordinator.service.calls.throttle import Throttle
 from coordinator.service.credentials.authentication import Authenticate
 
 _Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
-_Behaviour: TypeAlias = Callable[[Any, _Context], Awaitable[Any]]
+Behaviour: TypeAlias = Callable[[Any, _Context], Awaitable[Any]]
 
 MALFORMED: Final = object()
 """Stands for a request that cannot be decoded."""
@@ -75,7 +75,7 @@ def make_handler(
     how long calls with one request took, by ``Service/Method``.
     """
     methods = {
-        method.name: _make_method(
+        method.name: make_method(
             method, getattr(servicer, method.name), calls, throttle, times, authenticate
         )
         for method in service.methods
@@ -133,14 +133,15 @@ async def _check(request: object, context: _Context) -> None:
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, MALFORMED_MESSAGE)
 
 
-def _make_method(
+def make_method(
     method: MethodDescriptor,
-    behaviour: _Behaviour,
+    behaviour: Behaviour,
     calls: CallsInFlight,
     throttle: Throttle,
     times: Histograms,
     authenticate: Authenticate | None,
 ) -> grpc.RpcMethodHandler[Any, Any]:
+    """Bind one method; see ``make_handler``."""
     deserialize, encode = _make_codec(method)
     service, is_stream = method.containing_service.name, method.client_streaming
     # How long a stream of responses lasts is up to its client.

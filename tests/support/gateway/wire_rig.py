@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
+from coordinator.runtime.trips.trips import Trips
 from gateway.api import Api
 from gateway.apis.api_registry import APIS
 from gateway.fronting.front import Front
@@ -86,6 +87,7 @@ async def run_rig(
     quotas: ClientQuotas | None = None,
     is_loaded: bool = True,
     front: Front | None = None,
+    trips: Trips | None = None,
 ) -> AsyncIterator[Rig]:
     """A server over a coordinator in memory, stopped at the end."""
     quotas = quotas if quotas is not None else ClientQuotas()
@@ -94,6 +96,7 @@ async def run_rig(
         coordinator or CoordinatorSettings(),
         authorizer=authorizer,
         quotas=quotas.index,
+        trips=trips,
     )
     await runtime.start()
     if is_loaded:
@@ -107,6 +110,7 @@ async def run_rig(
         quotas=quotas,
         clock=clock,
         front=front,
+        trips=trips,
     )
     port = await server.start("127.0.0.1", 0)
     try:

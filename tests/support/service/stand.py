@@ -13,6 +13,7 @@ import grpc.aio
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
+from coordinator.runtime.trips.trips import Trips
 from coordinator.service.admin.upstream.upstream_administration import UpstreamAdministration
 from coordinator.service.credentials.authentication import Authenticate
 from coordinator.service.credentials.server_tls import ServerTls
@@ -125,9 +126,10 @@ def _make(
     upstream: UpstreamAdministration | None = None,
     end_offsets: EndOffsets | None = None,
     audit: Audit = NO_AUDIT,
+    trips: Trips | None = None,
 ) -> tuple[Runtime, GrpcServer]:
     quotas = quotas if quotas is not None else ClientQuotas()
-    runtime = Runtime(store, settings, authorizer=authorizer, quotas=quotas.index)
+    runtime = Runtime(store, settings, authorizer=authorizer, quotas=quotas.index, trips=trips)
     server = GrpcServer(
         runtime,
         authorizer,
@@ -139,6 +141,7 @@ def _make(
         upstream=upstream,
         end_offsets=end_offsets,
         audit=audit,
+        trips=trips,
     )
     return runtime, server
 
@@ -161,6 +164,7 @@ async def running_stand(
     upstream: UpstreamAdministration | None = None,
     end_offsets: EndOffsets | None = None,
     audit: Audit = NO_AUDIT,
+    trips: Trips | None = None,
 ) -> AsyncIterator[Stand]:
     """A server that runs, with one topic ``orders`` of four partitions."""
     settings = CoordinatorSettings(
@@ -186,6 +190,7 @@ async def running_stand(
         upstream=upstream,
         end_offsets=end_offsets,
         audit=audit,
+        trips=trips,
     )
     await runtime.start()
     await runtime.loaded()

@@ -23,6 +23,7 @@ from cli.serve.metrics.metrics_settings import (
     MetricsSettings,
 )
 from cli.serve.metrics.scrapes import Scrapes, compute_folder_bytes
+from cli.serve.traces.traces import TraceFigures
 from coordinator.core.replay.group_records import replay
 from coordinator.core.state.classic.classic_states import ClassicGroupState
 from coordinator.runtime.loop.slices import Steps, run_at_once
@@ -108,6 +109,7 @@ def take(runtime: Runtime, upstream: UpstreamFigures | None = None) -> Steps[Sna
         certificates_not_after={"SSL": 2e9},
         is_ready=runtime.ready(),
         upstream=upstream,
+        traces=TraceFigures(3, {"queue_full": 2}),
     )
 
 

@@ -1,0 +1,1 @@
+"""Exports the trips of requests as OpenTelemetry's spans; nobody else knows OpenTelemetry."""
