@@ -45,12 +45,24 @@ class ResetClient:
     def wait_until_set(self, group_id: str, group_epoch: int) -> None:
         """Wait until the reset with this group epoch is done.
 
-        Raises ``CommandError`` if it is late, or was given up with its group.
+        Raises ``CommandError`` if it is late, or was given up with its group. A server that
+        restarts goes on with the reset, and is waited for.
         """
         end_s = time.monotonic() + self._timeout_s
-        request = reset_pb2.GetResetRequest(group_id=group_id)
         while True:
-            found = self._call(self._stub.GetReset, request)
+            try:
+                found = self._look(group_id)
+            except CommandError as error:
+                if error.exit_code is not ExitCode.UNREACHABLE:
+                    raise
+                if time.monotonic() > end_s:
+                    raise CommandError(
+                        f"the reset of {group_id} has begun, and the server goes on with it; how "
+                        f"far it is is not known: {error.message}",
+                        ExitCode.UNREACHABLE,
+                    ) from error
+                time.sleep(PAUSE_S)
+                continue
             if found.group_epoch < group_epoch:
                 raise CommandError(
                     f"the reset of {group_id} was given up: the group was removed, or became a "
@@ -70,6 +82,15 @@ class ResetClient:
                     ExitCode.UNREACHABLE,
                 )
             time.sleep(PAUSE_S)
+
+    def _look(self, group_id: str) -> reset_pb2.GetResetResponse:
+        """How far the last reset of the group is; as if there was none, if the group is gone."""
+        try:
+            return self._call(self._stub.GetReset, reset_pb2.GetResetRequest(group_id=group_id))
+        except CommandError as error:
+            if error.exit_code is ExitCode.NOT_FOUND:
+                return reset_pb2.GetResetResponse()
+            raise
 
 
 @contextmanager
