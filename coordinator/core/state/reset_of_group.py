@@ -22,22 +22,22 @@ _NOTHING: frozenset[int] = frozenset()
 class NumbersCache:
     """A cache, not state: the numbers of the partitions of a reset."""
 
-    __slots__ = ("count", "found", "numbers")
+    __slots__ = ("found", "numbers", "ranges_given")
 
     def __init__(self) -> None:
         self.numbers: PartitionNumbers | None = None
-        self.count = 0
+        self.ranges_given = 0
         self.found = _NOTHING
 
     def find(self, reset: GroupReset, numbers: PartitionNumbers) -> frozenset[int]:
         """The numbers of its partitions; those without one have no owner."""
-        if self.numbers is not numbers or self.count != len(numbers):
+        if self.numbers is not numbers or self.ranges_given != numbers.ranges_given:
             asked = (
                 TopicPartitions(topic.topic_id, tuple(row[0] for row in topic.rows))
                 for topic in reset.topics
             )
             self.found = frozenset(numbers.known_numbers(asked))
-            self.numbers, self.count = numbers, len(numbers)
+            self.numbers, self.ranges_given = numbers, numbers.ranges_given
         return self.found
 
 

@@ -53,6 +53,14 @@ class PartitionNumbers:
         """One more than the highest number."""
         return self._count
 
+    @property
+    def ranges_given(self) -> int:
+        """How many ranges there are: another number whenever a partition has got one.
+
+        ``len`` does not tell, since a new topic may get numbers that were given back.
+        """
+        return len(self._ranges)
+
     def partitions(self, topic_id: TopicId) -> int:
         """How many partitions of the topic have numbers."""
         ranges = self._by_topic.get(topic_id)
