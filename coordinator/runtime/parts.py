@@ -31,6 +31,7 @@ from coordinator.runtime.commands.what_ifs import WhatIfs
 from coordinator.runtime.commit.checkpoints import Checkpoints
 from coordinator.runtime.commit.durability import Durability
 from coordinator.runtime.commit.shard_context import ShardContext
+from coordinator.runtime.ledger.ledger_reads import find_last_ms
 from coordinator.runtime.ledger.offset_changes import LedgerEntries, OffsetChangeLedger
 from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from coordinator.runtime.loop.slices import Slices
@@ -125,6 +126,7 @@ class Parts:
             around.liveness,
             around.stats,
             shard_of=lambda group_id: self.context.shard_of(group_id),
+            find_last_ms=partial(find_last_ms, around.store),
         )
         entries = LedgerEntries(self.ledger, OffsetChangeLedger(around.stats))
         self.writer = self._kinds.writer(

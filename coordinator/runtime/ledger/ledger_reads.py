@@ -12,6 +12,7 @@ from coordinator.core.state.steps import Steps
 from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from model.commands.explain import ExplainRebalances
 from model.errors import GroupIdNotFound
+from model.ids import GroupId
 from model.rebalances import EndedRebalance, Ending, Rebalance, UnreadableRebalance
 from model.responses.explain import ExplainGroupResponse
 from storage.causes_codec import (
@@ -21,7 +22,7 @@ from storage.causes_codec import (
     encode_causes_prefix,
 )
 from storage.codec.errors import CodecError
-from storage.log_store import LogStore
+from storage.log_store import LogStore, StoreError
 
 log = structlog.get_logger()
 
@@ -82,6 +83,17 @@ def _find_later_ms(store: LogStore, start: bytes, prefix: bytes) -> int | None:
     """When the first rebalance from the key on began."""
     key, _ = next(store.causes(start), (b"", b""))
     return decode_causes_key(key)[1] if key.startswith(prefix) else None
+
+
+def find_last_ms(store: LogStore, group_id: GroupId) -> int | None:
+    """When the last rebalance of the group in the store began; ``None`` if none can be read."""
+    prefix = encode_causes_prefix(group_id)
+    try:
+        key, _ = next(store.causes_before(prefix + _AFTER_ALL, prefix), (b"", b""))
+        return decode_causes_key(key)[1] if key else None
+    except (StoreError, CodecError):
+        # Whoever asks for the ledger is told.
+        return None
 
 
 def _has_any(store: LogStore, prefix: bytes) -> bool:

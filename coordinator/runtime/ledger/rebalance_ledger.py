@@ -50,6 +50,7 @@ class RebalanceLedger:
         liveness: Liveness,
         stats: Stats,
         shard_of: Callable[[GroupId], Shard],
+        find_last_ms: Callable[[GroupId], int | None],
     ) -> None:
         self._clock = clock
         self._liveness = liveness
@@ -61,7 +62,7 @@ class RebalanceLedger:
         self._unwritten: dict[bytes, bytes] = {}
         self._silence_ms: int | None = None
         self._classic: ClassicGroup | None = None
-        self._begin_times = BeginTimes()
+        self._begin_times = BeginTimes(clock, find_last_ms)
 
     # ------------------------------------------------------------------ what outcomes tell
 

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.runtime.ledger import ledger_reads
 from coordinator.runtime.ledger.going_on import GoingOn
+from model.caller import INTERNAL
 from model.causes import Cause, CauseKind
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.commands.explain import ExplainRebalances
@@ -192,3 +193,15 @@ def test_a_classic_group_that_is_made_again_at_once() -> None:
     ]
     joined = [each for each in found if each.cause.kind is CauseKind.MEMBER_JOINED]
     assert [each.cause.member_id for each in joined] == ["b", "a"]
+
+
+def test_a_group_made_again_after_a_restart_is_later_though_the_clock_was_set_back() -> None:
+    server = VirtualServer({"foo": 4})
+    for _ in range(2):
+        server.join("g", "a", ["foo"])
+        server.leave("g", "a")
+        server.ask(DeleteGroup(INTERNAL, G))
+        server.scheduler.wall_offset_ms -= 3_600_000
+        server.restart()
+    server.join("g", "a", ["foo"])
+    assert told(explain(server)) == [(epoch, Ending.CONVERGED) for epoch in (2, 3, 2, 3, 2)]
