@@ -17,7 +17,8 @@ class Lag(NamedTuple):
 
     ``unknown``: partitions with an offset whose end is not known. ``lag_ms``: for how long the
     oldest record that is not committed has been there, as far as that is known. ``ahead``:
-    partitions whose offset is beyond their end, as after a topic was made anew; that is no lag.
+    partitions whose offset is beyond their end, as after a topic was made anew; that is no lag. An
+    end that was reported may be older than the offset.
     """
 
     records: int | None
@@ -43,7 +44,7 @@ def compute_group_lag(topics: Iterable[types_pb2.CommittedTopic]) -> Generator[N
                 continue
             known += 1
             records += lag
-            ahead += row.offset > row.end_offset
+            ahead += row.offset > row.end_offset and not row.is_end_reported
             if row.HasField("lag_ms"):
                 lag_ms = max(lag_ms or 0, row.lag_ms)
     return Lag(records if known else None, unknown, lag_ms, ahead)

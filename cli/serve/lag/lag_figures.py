@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from cli.serve.lag.commit_windows import CommitWindow
 from cli.serve.lag.group_status import Rule, Status, compute_group_status, status_of
+from coordinator.service.ends.end_reports import ReportedEnd
 from model.ids import TopicName
 
 Place: TypeAlias = tuple[TopicName, int]
@@ -99,12 +100,14 @@ class LagFigures:
 def compute_lag(committed: int, ends: Ends) -> tuple[int | None, int | None]:
     """The lag, and how far the offset is ahead of the end.
 
-    What is below the start is no longer there to be read.
+    What is below the start is no longer there to be read. An end that was reported may be older
+    than the offset, which is then not ahead of it.
     """
     if ends.end is None:
         return None, None
     first = committed if ends.start is None else max(committed, ends.start)
-    return max(ends.end - first, 0), max(committed - ends.end, 0)
+    ahead = 0 if isinstance(ends.end, ReportedEnd) else max(committed - ends.end, 0)
+    return max(ends.end - first, 0), ahead
 
 
 class Summing:

@@ -6,6 +6,8 @@ from array import array
 from bisect import bisect_right
 from typing import Final, TypeAlias
 
+from coordinator.service.ends.end_reports import ReportedEnd
+
 Seen: TypeAlias = tuple[str | bytes, int]
 """A partition: the id of its topic, or the name where the id is not known."""
 
@@ -21,24 +23,11 @@ SAMPLE_INTERVAL_MS: Final = 1_000
 class _Samples:
     """End offsets of one partition by time (ms), both ascending."""
 
-    __slots__ = ("ends", "is_reported", "times")
+    __slots__ = ("ends", "times")
 
     def __init__(self) -> None:
         self.times = array("q")
         self.ends = array("q")
-        self.is_reported = False
-
-    def look(self, end: int, at_ms: int) -> None:
-        """Add what was seen, unless it was a report that has been added as of its own time."""
-        if self.is_reported and self.ends[-1] == end:
-            return
-        self.is_reported = False
-        self.add(end, at_ms)
-
-    def report(self, end: int, at_ms: int) -> None:
-        """Add what was reported."""
-        self.add(end, at_ms)
-        self.is_reported = self.ends[-1] == end
 
     def add(self, end: int, at_ms: int) -> None:
         times, ends = self.times, self.ends
@@ -84,12 +73,16 @@ class EndOffsetTimes:
         self._samples: dict[Seen, _Samples] = {}
 
     def add(self, place: Seen, end: int, now_ms: int) -> None:
-        """Note where the partition ends now."""
+        """Note where the partition ends now, or that somebody looks where it was reported to end.
+
+        A report is a sample of its own time; only the first one is noted when it is looked at.
+        """
         samples = self._samples.pop(place, None) or _Samples()
         self._samples[place] = samples
         if len(self._samples) > self._partitions_max:
             del self._samples[next(iter(self._samples))]
-        samples.look(end, now_ms)
+        if not (samples.times and isinstance(end, ReportedEnd)):
+            samples.add(end, now_ms)
 
     def add_reported(self, place: Seen, end: int, now_ms: int) -> None:
         """Note an end that is reported now, if somebody has looked at the lag of the partition.
@@ -98,7 +91,7 @@ class EndOffsetTimes:
         """
         samples = self._samples.get(place)
         if samples is not None:
-            samples.report(end, now_ms)
+            samples.add(end, now_ms)
 
     def compute_lag_ms(self, place: Seen, committed: int, end: int, now_ms: int) -> int | None:
         """For how long the first record that is not committed has been there.

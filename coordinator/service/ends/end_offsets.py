@@ -7,6 +7,7 @@ from typing import Protocol
 
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.ends.end_offset_times import EndOffsetTimes
+from coordinator.service.ends.end_reports import ReportedEnd
 from coordinator.service.wire.answer_slices import SLICE, run_steps
 from model.ids import TopicName
 from muster.v1 import types_pb2
@@ -20,7 +21,8 @@ class EndOffsets(Protocol):
     ) -> Mapping[tuple[TopicName, int], int]:
         """The offset after the last record of each partition, open transactions included.
 
-        What is not known, or not in time, is left out. Never raises because of what is asked.
+        What is not known, or not in time, is left out; what clients report is a ``ReportedEnd``.
+        Never raises because of what is asked.
         """
 
     async def find_offsets_at(
@@ -77,6 +79,7 @@ def _set_all(
             end = found.get(place)
             if end is not None:
                 row.end_offset = end
+                row.is_end_reported = isinstance(end, ReportedEnd)
                 # A topic made again under the name has other records.
                 seen = topic.topic_id or topic.topic_name, row.partition
                 times.add(seen, end, now_ms)

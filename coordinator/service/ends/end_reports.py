@@ -21,6 +21,15 @@ DROPPED_AT_ONCE: Final = 2
 """The most old reports that one new report removes: so all are gone before there is no room."""
 
 
+class ReportedEnd(int):
+    """An end as a client reported it: it may have moved on since, as an end that is known has not.
+
+    So a committed offset above it is no sign of a topic that lost records.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ReportLimits:
     """``partitions_max``: partitions with a report. ``max_age_ms``: how long one is believed."""
@@ -42,7 +51,7 @@ class Verdict(Enum):
 
 
 class _Report(NamedTuple):
-    end: int
+    end: ReportedEnd
     at_ms: int
 
 
@@ -78,11 +87,11 @@ class EndReports:
             return Verdict.NO_ROOM
         if before is not None and end < before.end and not self._is_old(before, now_ms):
             return Verdict.LOWER
-        self._reports[place] = _Report(end, now_ms)
+        self._reports[place] = _Report(ReportedEnd(end), now_ms)
         self._reports.move_to_end(place)
         return Verdict.TAKEN
 
-    def find(self, topic_id: TopicId, partition: int, now_ms: int) -> int | None:
+    def find(self, topic_id: TopicId, partition: int, now_ms: int) -> ReportedEnd | None:
         """Where the partition ends; ``None`` without a report that is new enough."""
         report = self._reports.get((topic_id, partition))
         return None if report is None or self._is_old(report, now_ms) else report.end

@@ -191,7 +191,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PlanMigration(self, request, context):
-        """Reports, member by member, what blocks a group's conversion to the consumer protocol.
+        """Reports, member by member, what blocks a classic group's conversion to the consumer protocol, or
+        the way back of a consumer group.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -95,7 +95,7 @@ class LogPosition(_message.Message):
     def __init__(self, partition: _Optional[int] = ..., offset: _Optional[int] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...
 
 class CommittedOffset(_message.Message):
-    __slots__ = ("partition", "offset", "leader_epoch", "metadata", "error", "end_offset", "lag_ms")
+    __slots__ = ("partition", "offset", "leader_epoch", "metadata", "error", "end_offset", "lag_ms", "is_end_reported")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -103,6 +103,7 @@ class CommittedOffset(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAG_MS_FIELD_NUMBER: _ClassVar[int]
+    IS_END_REPORTED_FIELD_NUMBER: _ClassVar[int]
     partition: int
     offset: int
     leader_epoch: int
@@ -110,7 +111,8 @@ class CommittedOffset(_message.Message):
     error: Error
     end_offset: int
     lag_ms: int
-    def __init__(self, partition: _Optional[int] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., metadata: _Optional[str] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., end_offset: _Optional[int] = ..., lag_ms: _Optional[int] = ...) -> None: ...
+    is_end_reported: bool
+    def __init__(self, partition: _Optional[int] = ..., offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., metadata: _Optional[str] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., end_offset: _Optional[int] = ..., lag_ms: _Optional[int] = ..., is_end_reported: _Optional[bool] = ...) -> None: ...
 
 class CommittedTopic(_message.Message):
     __slots__ = ("topic_name", "topic_id", "partitions")

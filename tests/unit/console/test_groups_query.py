@@ -126,6 +126,11 @@ def test_a_lag_that_is_not_known_is_no_lag_of_0(
 
 def test_offsets_beyond_the_end_are_told() -> None:
     assert find_lag((9, 5), (5, 9)).ahead == 1
+    row = types_pb2.CommittedOffset(partition=0, offset=9, end_offset=5, is_end_reported=True)
+    steps = compute_group_lag([types_pb2.CommittedTopic(topic_name="t", partitions=[row])])
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert end.value.value == Lag(0), "an end that was reported may have moved on"
     assert render_lag(None) == "…"
 
 

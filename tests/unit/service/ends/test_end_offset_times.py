@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from coordinator.service.ends.end_offset_times import SAMPLES_MAX, EndOffsetTimes
 from coordinator.service.ends.end_offsets import add_end_offsets
+from coordinator.service.ends.end_reports import ReportedEnd
 from model.ids import TopicName
 from muster.v1 import types_pb2
 from tests.support.service.given_ends import GivenEnds
@@ -99,11 +100,12 @@ def test_the_time_is_never_before_the_first_look_nor_after_now(
 
 def test_a_report_is_a_sample_of_its_own_time() -> None:
     """A look finds the end as it was reported: records that came since then are not of the look."""
-    times = seen((0, 100))
+    times = EndOffsetTimes()
+    times.add(ORDERS, ReportedEnd(100), 0)
     times.add_reported(ORDERS, 200, 10_000)
-    times.add(ORDERS, 200, 19_000)
+    times.add(ORDERS, ReportedEnd(200), 19_000)
     times.add_reported(ORDERS, 300, 20_000)
-    times.add(ORDERS, 300, 29_000)
+    times.add(ORDERS, ReportedEnd(300), 29_000)
     assert times.compute_lag_ms(ORDERS, 249, 300, 30_000) == 15_000
 
 

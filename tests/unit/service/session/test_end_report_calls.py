@@ -18,6 +18,7 @@ from tests.support.authorizers import Rights
 from tests.support.service.fake_upstream import FakeUpstream
 from tests.support.service.given_ends import GivenEnds
 from tests.support.service.stand import Stand, running_stand
+from tests.unit.service.calls.test_throttle import quotas_of, refusal_of
 from tests.unit.service.session.test_end_offsets import commit, fetch
 from tests.unit.service.session.test_group_service import offsets
 
@@ -56,6 +57,26 @@ async def test_lag_is_shown_of_what_was_reported(stand: Stand) -> None:
     assert failed(answer) == {}
     assert answer.max_age_ms == GrpcSettings().grpc_end_reports_max_age_ms
     assert await fetch(stand) == {("orders", 0): 10, ("orders", 1): 0, ("orders", 2): None}
+
+
+async def test_an_end_says_if_it_is_reported() -> None:
+    async with running_stand(end_offsets=GivenEnds(orders={0: 10})) as stand:
+        await commit(stand, *offsets(p0=7, p1=9))
+        await report(stand, topic(p0=99, p1=12))
+        request = group_pb2.FetchOffsetsRequest(group_id="g", with_end_offsets=True)
+        (found,) = (await stand.group_stub().FetchOffsets(request)).topics
+        assert [row.is_end_reported for row in found.partitions] == [False, True]
+
+
+async def test_a_report_is_a_request_that_counts_for_quotas() -> None:
+    async with running_stand(quotas=quotas_of(request_rate=1.0)) as stand:
+        stub = stand.group_stub()
+        asked = group_pb2.ReportEndOffsetsRequest(topics=[topic(p0=1)])
+        for _ in range(10):
+            assert not failed(await stub.ReportEndOffsets(asked))
+        delay_s, _, reason = await refusal_of(stub.ReportEndOffsets(asked))
+        assert delay_s > 0
+        assert reason == "THROTTLING_QUOTA_EXCEEDED"
 
 
 async def test_lag_in_seconds_is_shown_where_the_end_moves(stand: Stand) -> None:

@@ -9,6 +9,7 @@ from cli.serve.lag.lag_figures import GroupLag, LagFigures
 from cli.serve.lag.lag_refresh import LagLimits, LagRefresh
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.ends.end_offset_times import EndOffsetTimes
+from coordinator.service.ends.end_offsets import EndOffsets
 from model.caller import Caller
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.commands.topics import CreateTopic
@@ -62,13 +63,16 @@ class LagRig:
         return cls(runtime, store)
 
     def make_refresh(
-        self, partitions_max: int = 1_000, committed: CommittedOffsets | None = None
+        self,
+        partitions_max: int = 1_000,
+        committed: CommittedOffsets | None = None,
+        ends: EndOffsets | None = None,
     ) -> LagRefresh:
         topics = self.runtime.image.by_name
         return LagRefresh(
             len(self.runtime.shards),
             committed or StoredOffsets(self.runtime, self.store),
-            self.ends,
+            ends or self.ends,
             self.times,
             LagLimits(1_000, partitions_max),
             find_topic_id=lambda name: topics[name].topic_id if name in topics else None,

@@ -13,6 +13,8 @@ from cli.serve.lag.committed_offsets import FetchedOffsets
 from cli.serve.lag.group_status import Rule, Status
 from cli.serve.lag.lag_figures import Committed, Ends, Sums, compute_lag
 from cli.serve.lag.loop_share import LoopShare
+from coordinator.service.ends.end_reports import EndReports, ReportedEnd, ReportLimits
+from coordinator.service.ends.known_ends import KnownEnds
 from model.errors import CoordinatorNotAvailable
 from model.ids import GroupId, TopicName
 from tests.unit.cli.serve.lag.lag_rig import LagRig
@@ -31,6 +33,7 @@ async def rig() -> AsyncIterator[LagRig]:
         (5, Ends(0, 8), 3, 0),
         (8, Ends(0, 8), 0, 0),
         (9, Ends(0, 8), 0, 1),
+        (9, Ends(None, ReportedEnd(8)), 0, 0),
         (2, Ends(6, 8), 2, 0),
         (2, Ends(None, 8), 6, 0),
         (2, Ends(8, 8), 0, 0),
@@ -42,6 +45,23 @@ def test_what_is_no_longer_there_is_no_lag(
     committed: int, ends: Ends, lag: int | None, ahead: int | None
 ) -> None:
     assert compute_lag(committed, ends) == (lag, ahead)
+
+
+async def test_lag_is_shown_of_ends_that_are_reported(rig: LagRig) -> None:
+    reports = EndReports(ReportLimits(10, 1_000))
+    ends = KnownEnds(rig.ends, reports, image=lambda: rig.runtime.image, now_ms=lambda: 0)
+    rig.refresh = rig.make_refresh(ends=ends)
+    await rig.commit("billing", "orders", {0: 10, 1: 12, 2: 1})
+    topic_id = rig.runtime.image.by_name[TopicName("orders")].topic_id
+    reports.take(topic_id, 0, 30, 0)
+    reports.take(topic_id, 1, 10, 0)
+    group = await rig.group("billing")
+    assert [(row.end, row.lag, row.ahead) for row in group.rows] == [
+        (30, 20, 0),
+        (10, 0, 0),
+        (None, None, None),
+    ]
+    assert (group.sums.lag, group.sums.ahead, group.sums.unknown) == (20, 0, 1)
 
 
 async def test_lag_is_exact_by_partition_topic_and_group(rig: LagRig) -> None:
