@@ -84,9 +84,9 @@ class ClusterTopics:
         self._task: asyncio.Task[None] | None = None
         self._all_at = 0.0
 
-    async def start(self) -> None:
-        """Read all topics, then follow them. Raises ``ClusterUnreachable``."""
-        await self._read_all()
+    def start(self, all_took_s: float) -> None:
+        """Follow the topics. All have just been read (``read_all_topics``), in so much time."""
+        self._plan_all(time.monotonic() - all_took_s)
         self._task = asyncio.get_running_loop().create_task(self._follow())
 
     async def stop(self) -> None:
@@ -100,7 +100,7 @@ class ClusterTopics:
             await asyncio.sleep(self._interval_s)
             try:
                 if time.monotonic() >= self._all_at:
-                    await self._read_all()
+                    await self.read_all()
                 else:
                     await self._read_named(sorted(await self._find_subscribed()))
             except ClusterUnreachable as cause:
@@ -109,14 +109,17 @@ class ClusterTopics:
                 # What one answer says must not end that topics are followed.
                 log.exception("reading_topics_failed")
 
-    async def _read_all(self) -> None:
+    async def read_all(self) -> None:
+        """Read all topics, and publish what has changed. Raises ``ClusterUnreachable``."""
         began = time.monotonic()
         seen = await self._read(None)
         # Nor are those among them that may not be seen, or of which nothing certain is known.
         absent = self._image().by_name.keys() - seen
         await self._read_named(sorted(absent))
-        ended = time.monotonic()
-        pause_s = min((ended - began) / ALL_SHARE, ALL_INTERVAL_MAX_S)
+        self._plan_all(began)
+
+    def _plan_all(self, began: float) -> None:
+        pause_s = min((time.monotonic() - began) / ALL_SHARE, ALL_INTERVAL_MAX_S)
         self._all_at = began + max(self._interval_s * 0.9, pause_s)
 
     async def _read_named(self, names: list[TopicName]) -> None:

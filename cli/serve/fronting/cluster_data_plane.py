@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -98,6 +99,7 @@ class ClusterDataPlane:
         )
         self._connections_max = CONNECTIONS_MAX
         self._moves: _Moves | None = None
+        self._topics_took_s = 0.0
 
     @property
     def authorizer(self) -> Authorizer:
@@ -143,17 +145,17 @@ class ClusterDataPlane:
 
     async def read_topics(self) -> Sequence[Topic]:
         """All topics of the cluster: without them each group would lose its partitions at first."""
+        began = time.monotonic()
         try:
-            return await read_all_topics(self.cluster)
+            topics = await read_all_topics(self.cluster)
         except ClusterUnreachable as error:
             raise CommandError(f"the cluster's topics could not be read: {error}") from None
+        self._topics_took_s = time.monotonic() - began
+        return topics
 
     async def start(self, runtime: Runtime, store: LogStore, tls: TlsContexts | None) -> Served:
         moves = self._moves = self._make_moves(runtime, store, tls)
-        try:
-            await moves.topics.start()
-        except ClusterUnreachable as error:
-            raise CommandError(f"the cluster's topics could not be read: {error}") from None
+        moves.topics.start(self._topics_took_s)
         try:
             await moves.relays.start()
         except RelayFault as fault:

@@ -1,4 +1,9 @@
-"""The runtime's counters, read by the metrics. Plain numbers, so that counting costs nothing."""
+"""The runtime's counters, read by the metrics. Plain numbers, so that counting costs nothing.
+
+Times in histograms are those of ``perf_counter``, here and wherever one is filled, although time is
+an argument elsewhere: most are far below a millisecond, which is the unit of the runtime's clock.
+Nothing is decided by them.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from gateway.codec.client_frames import ClientRequest
 from model.errors import ErrorCode
 from model.ids import TopicId, TopicName
@@ -85,9 +83,12 @@ class Followed:
 
 
 @asynccontextmanager
-async def follow(cluster: TopicsCluster, subscribed: Collection[str] = ()) -> AsyncIterator[Any]:
+async def follow(
+    cluster: TopicsCluster, subscribed: Collection[str] = (), all_took_s: float = 0.0
+) -> AsyncIterator[Any]:
     followed = Followed(cluster, subscribed)
-    await followed.topics.start()
+    await followed.topics.read_all()
+    followed.topics.start(all_took_s)
     yield followed
     await followed.topics.stop()
 
@@ -117,12 +118,9 @@ async def test_a_cluster_that_is_silent_for_a_while_loses_no_topic() -> None:
         await until(lambda: followed.partitions == {"a": 2})
 
 
-async def test_subscribed_topics_are_read_while_all_of_them_take_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("upstream.topics.cluster_topics.ALL_SHARE", 1e-9)
+async def test_subscribed_topics_are_read_while_all_of_them_take_long() -> None:
     cluster = TopicsCluster(a=1, b=1)
-    async with follow(cluster, ("a",)) as followed:
+    async with follow(cluster, ("a",), all_took_s=1) as followed:
         cluster.partitions = {"a": 2, "b": 2}
         await until(lambda: followed.partitions == {"a": 2, "b": 1})
         assert cluster.asked[0] is None

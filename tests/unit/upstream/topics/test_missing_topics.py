@@ -75,8 +75,7 @@ class Rig:
 
     async def read(self) -> set[str]:
         """Read all topics once."""
-        await self.topics.start()
-        await self.topics.stop()
+        await self.topics.read_all()
         return set(map(str, self.image.by_name))
 
 
