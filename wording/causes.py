@@ -20,7 +20,7 @@ _OF_MEMBERS: Final = {
 _OF_GROUPS: Final = {
     _E.REBALANCE_CAUSE_REGEX_RESOLVED: "a regular expression matches other topics",
     _E.REBALANCE_CAUSE_TOPIC_CREATED: "topic {topic} was created",
-    _E.REBALANCE_CAUSE_TOPIC_DELETED: "a topic was deleted",
+    _E.REBALANCE_CAUSE_TOPIC_DELETED: "topic {topic} was deleted",
     _E.REBALANCE_CAUSE_PARTITIONS_ADDED: "topic {topic} got more partitions",
     _E.REBALANCE_CAUSE_RACKS_CHANGED: "replicas of partitions are in other racks",
     _E.REBALANCE_CAUSE_ASSIGNOR_CHANGED: "the group has another assignor",
@@ -40,6 +40,9 @@ def describe_cause(rebalance: explain_pb2.Rebalance) -> str:
         text = f"{_render_member(rebalance)} {said}"
     else:
         text = _OF_GROUPS.get(rebalance.cause, "the cause is not known to this version")
+        if rebalance.cause == _E.REBALANCE_CAUSE_TOPIC_DELETED and not rebalance.topic_name:
+            # Nobody may know its name, either.
+            text = "a topic was deleted"
         text = text.format(topic=rebalance.topic_name or "of a name that you may not see")
         if rebalance.member_id:
             text += f" ({_render_member(rebalance)})"

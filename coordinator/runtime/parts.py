@@ -378,7 +378,7 @@ class Parts:
     def _refresh_groups(self, name: TopicName) -> None:
         """Refresh the groups that subscribe to a changed topic."""
         self.regexes.topic_changed(name)
-        self.refresh.refresh(self._groups_of(name))
+        self.refresh.refresh(self._groups_of(name), name)
 
     def finish_reset(self, group_id: GroupId) -> None:
         """Look whether the offsets of a reset can be set, after what is being applied."""

@@ -141,10 +141,14 @@ class ExpireMember:
 
 @value
 class RefreshTopics:
-    """Topics changed: bump the group epoch if the group's metadata hash changed."""
+    """Topics changed: bump the group epoch if the group's metadata hash changed.
+
+    ``topic_name`` is the one that did, if that is known.
+    """
 
     caller: Caller
     group_id: GroupId
+    topic_name: TopicName | None = None
 
 
 @value

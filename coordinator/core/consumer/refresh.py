@@ -25,7 +25,7 @@ def handle_refresh_topics(shard: Shard, command: RefreshTopics) -> Outcome:
         return Outcome(response=Done())
     names = group.subscribed_topic_names()
     records = compute_epoch_bump(shard, group, command.group_id, names)
-    cause = compute_topic_cause(group, shard.image, names)
+    cause = compute_topic_cause(group, shard.image, names, command.topic_name)
     effects = (
         compute_target_effect(shard, group, command.group_id),
         NoteEpochCauses(command.group_id, (cause,)),

@@ -79,9 +79,15 @@ def note_departures(
 
 
 def compute_topic_cause(
-    group: ConsumerGroup, image: TopicImage, names: Iterable[TopicName]
+    group: ConsumerGroup,
+    image: TopicImage,
+    names: Iterable[TopicName],
+    changed: TopicName | None = None,
 ) -> Cause:
-    """How the subscribed topics differ from those that the last target was computed for."""
+    """How the subscribed topics differ from those that the last target was computed for.
+
+    ``changed`` is the topic that the group is refreshed for: nothing else names a deleted one.
+    """
     there = {}
     for name in sorted(names):
         topic = image.by_name.get(name)
@@ -95,7 +101,9 @@ def compute_topic_cause(
             return Cause(CauseKind.PARTITIONS_ADDED, topic_name=name)
     gone = (topic_id for topic_id in group.numbers.topics if topic_id not in there)
     if any(_is_in_target(group, topic_id) for topic_id in gone):
-        return Cause(CauseKind.TOPIC_DELETED)
+        if changed is None or changed in image.by_name:
+            return Cause(CauseKind.TOPIC_DELETED)
+        return Cause(CauseKind.TOPIC_DELETED, topic_name=changed)
     return Cause(CauseKind.RACKS_CHANGED)
 
 

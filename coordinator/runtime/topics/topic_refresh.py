@@ -12,7 +12,7 @@ from model.caller import INTERNAL
 from model.commands.command import Command
 from model.commands.consumer import RefreshTopics
 from model.errors import GroupError, LogPartitionStopped
-from model.ids import GroupId
+from model.ids import GroupId, TopicName
 
 SLICE = 100
 """Groups refreshed per event-loop iteration."""
@@ -25,22 +25,23 @@ class TopicRefresh:
         self._slices = slices
         self._submit = submit
 
-    def refresh(self, group_ids: Iterable[GroupId]) -> None:
-        """Refresh these groups, in slices if they are many."""
-        self._slices.run(self._refresh(group_ids))
+    def refresh(self, group_ids: Iterable[GroupId], name: TopicName | None = None) -> None:
+        """Refresh these groups, in slices if they are many; ``name`` is the topic that changed."""
+        self._slices.run(self._refresh(group_ids, name))
 
-    def _refresh(self, group_ids: Iterable[GroupId]) -> Paced[None]:
+    def _refresh(self, group_ids: Iterable[GroupId], name: TopicName | None) -> Paced[None]:
         left = iter(group_ids)
         while taken := tuple(islice(left, SLICE)):
             for group_id in taken:
-                self._submit(RefreshTopics(INTERNAL, group_id), partial(self._note, group_id))
+                command = RefreshTopics(INTERNAL, group_id, name)
+                self._submit(command, partial(self._note, command))
             if len(taken) == SLICE:
                 yield None
 
-    def _note(self, group_id: GroupId, answer: Answer) -> None:
+    def _note(self, command: RefreshTopics, answer: Answer) -> None:
         if isinstance(answer, GroupError) and not isinstance(answer, LogPartitionStopped):
-            self._slices.run(self._refresh_later(group_id))
+            self._slices.run(self._refresh_later(command))
 
-    def _refresh_later(self, group_id: GroupId) -> Paced[None]:
+    def _refresh_later(self, command: RefreshTopics) -> Paced[None]:
         yield REFUSED_RETRY_MS
-        yield from self._refresh((group_id,))
+        yield from self._refresh((command.group_id,), command.topic_name)

@@ -66,7 +66,8 @@ def test_topics_that_change(server: VirtualServer) -> None:
     assert (found.cause.kind, found.cause.topic_name) == (CauseKind.PARTITIONS_ADDED, "foo")
     assert found.moved is not None
     server.ask(DeleteTopic(INTERNAL, TopicName("bar")))
-    assert last(server).cause.kind is CauseKind.TOPIC_DELETED
+    found = last(server)
+    assert (found.cause.kind, found.cause.topic_name) == (CauseKind.TOPIC_DELETED, "bar")
 
 
 def test_another_assignor(server: VirtualServer) -> None:
