@@ -332,7 +332,6 @@ class Service:
         await self._plane.stop_serving()
         if self._runtime is not None:
             await self._runtime.stop()
-        await asyncio.to_thread(self._traces.stop, ends_at)
         await self._plane.stop()
         if self._backups is not None:
             await self._backups.wait()
@@ -346,6 +345,8 @@ class Service:
             await self._http.stop()
         if self._audit_log is not None:
             await asyncio.to_thread(self._audit_log.close)
+        # Last, as a collector may hang: nobody waits for it but the end of the process.
+        await asyncio.to_thread(self._traces.stop, ends_at)
 
     def is_ready(self) -> bool:
         """Whether the server serves commands and is not stopping."""

@@ -23,7 +23,7 @@ INTERVAL_S: Final = 0.5
 BATCH: Final = 256
 """So many are exported in one call; a trip has up to ten spans."""
 _COMPLAINT_S: Final = 60.0
-_END_S: Final = 0.5
+END_S: Final = 0.5
 """How long the last export may take to notice that it was given up."""
 
 
@@ -73,7 +73,7 @@ class TraceExport:
             self._thread.join(grace_s)
         self._exporter.close()
         if self._thread.is_alive():
-            self._thread.join(_END_S)
+            self._thread.join(END_S)
         self.dropped["stopped"] += len(self._queue)
 
     def _run(self) -> None:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from cli.errors import CommandError
-from cli.serve.traces.trace_export import TraceExport
+from cli.serve.traces.trace_export import END_S, TraceExport
 from cli.settings import Resolved
 from cli.settings.tables.traces_table import ENDPOINT, ONE_IN, QUEUE_MAX
 from cli.version import compute_version
@@ -43,7 +43,7 @@ class Traces:
     def stop(self, ends_at: float) -> None:
         """Export what is left until ``ends_at`` (monotonic seconds); blocks."""
         if self._export is not None:
-            self._export.stop(max(ends_at - time.monotonic(), _LEAST_S))
+            self._export.stop(max(ends_at - END_S - time.monotonic(), _LEAST_S))
 
     def compute_figures(self) -> TraceFigures | None:
         """The counts; ``None`` if nothing is traced."""
