@@ -48,6 +48,7 @@ def running_session(master: str | None = None) -> Iterator[SparkSession]:
     ``NotInstalled`` and ``SparkFailed``; ``SourceError`` passes through.
     """
     check_installed()
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -64,6 +65,10 @@ def running_session(master: str | None = None) -> Iterator[SparkSession]:
         yield spark
     except PySparkException as error:
         raise find_cause(error) or SparkFailed(f"Spark failed: {_read_line(error)}") from error
+    except Py4JJavaError as error:
+        # What Hadoop's file systems throw; its own words are those of the JVM's exception.
+        line = str(error.java_exception.toString()).partition("\n")[0]
+        raise SparkFailed(f"Spark failed: {line}") from error
     finally:
         if not was_there:
             spark.stop()

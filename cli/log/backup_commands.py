@@ -24,6 +24,7 @@ from cli.options import (
     TimeoutOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from storage.transfer.backup import Backup
@@ -71,13 +72,15 @@ def backup(
         raise CommandError("give either --data-dir or --server", ExitCode.USAGE)
     # Resolve symbolic links here, with the caller's rights: the server refuses to follow any.
     folder = folder.parent.resolve() / folder.name
-    if data_dir is not None:
-        found = _back_up_stopped(folder, data_dir, with_credentials=with_credentials)
-    else:
-        address = server or DEFAULT_SERVER
-        found = _back_up_running(
-            folder, address, timeout, command_config, with_credentials=with_credentials
-        )
+    with Progress(is_quiet=quiet) as progress:
+        progress.begin("backup")
+        if data_dir is not None:
+            found = _back_up_stopped(folder, data_dir, with_credentials=with_credentials)
+        else:
+            address = server or DEFAULT_SERVER
+            found = _back_up_running(
+                folder, address, timeout, command_config, with_credentials=with_credentials
+            )
     if quiet:
         return
     left_out = found.content["users_left_out"]
@@ -109,12 +112,14 @@ def restore(
         restore_backup,
     )
 
-    with backup_errors():
+    with backup_errors(), Progress(is_quiet=quiet) as progress:
         found = read_backup(folder)
         if not is_restored(found, data_dir):
             check_empty(data_dir)
+            progress.begin("files are checked")
             check_files(folder, found)
-            check_store(folder / STORE_NAME, is_forced=force)
+            check_store(folder / STORE_NAME, progress, is_forced=force)
+            progress.begin("files are copied")
             restore_backup(folder, found, data_dir)
     if quiet:
         return

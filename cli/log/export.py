@@ -14,6 +14,7 @@ from cli.log.import_command import DataDirOption
 from cli.log.log_sources import find_store, source_errors
 from cli.options import OutputOption, QuietOption
 from cli.output import Format, Listing, print_listing, print_note
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from storage.transfer.export_log import ExportCount
@@ -72,7 +73,8 @@ def export(
     store = find_store(data_dir)
     if store is None:
         raise CommandError(f"{data_dir} holds no Muster store", ExitCode.NOT_FOUND)
-    with source_errors():
+    with source_errors(), Progress(is_quiet=quiet) as progress:
+        progress.begin("export")
         reader = open_store_reader(store)
         try:
             side = Counter(
@@ -86,6 +88,7 @@ def export(
                 is_whole=history,
                 with_side=with_side,
                 with_credentials=with_credentials,
+                tell=lambda done: progress.count(done, reader.partitions, "partitions"),
             )
         finally:
             reader.close()

@@ -13,10 +13,13 @@ from cli.errors import CommandError, ExitCode
 from cli.log.log_sources import source_errors
 from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOption
 from cli.output import Format, print_listing, print_note
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from cli.log.import_summary import StoreSummary
     from cli.log.known_topics import KnownTopics
+    from storage.log_store import LogStore
+    from storage.segments.folder import SegmentFolder
     from storage.transfer.import_log import ImportCount
     from storage.transfer.import_side import SideImport
 
@@ -79,20 +82,26 @@ def import_log(
 
     The store must have no groups, and its server must not be running.
     """
-    from cli.log.import_summary import summarize_store
     from storage.segments.folder import open_segments
     from storage.transfer.import_log import ImportOptions, import_segments
     from storage.transfer.import_refused import ImportRefused
 
     known = find_topics(topics, bootstrap_server, command_config, timeout)
-    with source_errors():
+    with source_errors(), Progress(is_quiet=quiet) as progress:
         source = open_segments(folder)
         side = compute_side(folder, known, keep_clock=keep_clock)
-        options = ImportOptions(partitions, abort_open, cut_torn_tail, side)
+        total = _count_bytes(source)
+        progress.begin("log is read")
+        options = ImportOptions(
+            *(partitions, abort_open, cut_torn_tail, side),
+            tell=lambda read: progress.count(read, total, "bytes"),
+        )
         data_folder, is_new = DataFolder(data_dir), not data_dir.exists()
         data_folder.prepare(is_filled=True)
         try:
-            count, summary = import_segments(source, data_folder.store, options, summarize_store)
+            count, summary = import_segments(
+                source, data_folder.store, options, lambda store: load_groups(store, progress)
+            )
         except ImportRefused as error:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         finally:
@@ -100,6 +109,18 @@ def import_log(
                 data_dir.rmdir()
     if not quiet:
         print_import(count, summary, output)
+
+
+def _count_bytes(source: SegmentFolder) -> int:
+    return sum(file.path.stat().st_size for files in source.segments.values() for file in files)
+
+
+def load_groups(store: LogStore, progress: Progress) -> StoreSummary:
+    """The last step of an import: load the new store once, as a server does."""
+    from cli.log.import_summary import summarize_store
+
+    progress.begin("groups are loaded")
+    return summarize_store(store)
 
 
 def print_import(count: ImportCount, summary: StoreSummary, output: Format) -> None:

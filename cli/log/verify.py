@@ -11,8 +11,9 @@ import typer
 from cli.errors import CommandError, ExitCode
 from cli.log.dump import PathArgument
 from cli.log.log_sources import find_store, source_errors
-from cli.options import OutputOption
-from cli.output import Format, Listing, print_listing, print_note
+from cli.options import OutputOption, QuietOption
+from cli.output import Format, Listing, print_listing
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from storage.verify.violation import PartitionReport, Violation
@@ -30,13 +31,14 @@ def verify(
             help="Accept an incomplete last batch, left in a segment by a crash.",
         ),
     ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check every batch and record of a log, and the side records of a store.
 
     Each partition is checked up to its first error. The exit code is 1 if there is any.
     """
-    with source_errors():
-        reports, violations = read_reports(path, allow_torn_tail=allow_torn_tail)
+    with source_errors(), Progress(is_quiet=quiet) as progress:
+        reports, violations = read_reports(path, progress, allow_torn_tail=allow_torn_tail)
     print_listing(_compute_listing(reports, violations), output)
     if violations:
         lines = [str(violation) for violation in violations[:_SHOWN_VIOLATIONS]]
@@ -45,43 +47,44 @@ def verify(
         raise CommandError("\n".join(lines))
 
 
-def check_store(store: Path, *, is_forced: bool = False) -> None:
+def check_store(store: Path, progress: Progress, *, is_forced: bool = False) -> None:
     """Check a store. Raises ``CommandError`` with 1 and the first violation.
 
     ``is_forced`` prints a note instead if the bytes are intact and only the state of groups is
     inconsistent.
     """
     with source_errors():
-        _, violations = _verify_store(store)
+        _, violations = _verify_store(store, progress)
         if violations and is_forced:
-            _, of_bytes = _verify_store(store, with_groups=False)
+            _, of_bytes = _verify_store(store, progress, with_groups=False)
             for violation in violations if not of_bytes else ():
-                print_note(str(violation))
+                progress.say(str(violation))
             violations = of_bytes
     if violations:
         raise CommandError(f"{store} is damaged: {violations[0]}")
 
 
 def read_reports(
-    path: Path, *, allow_torn_tail: bool
+    path: Path, progress: Progress, *, allow_torn_tail: bool
 ) -> tuple[list[PartitionReport], list[Violation]]:
     """A report for each partition, and its first violation if it has one."""
     if not path.exists():
         raise CommandError(f"{path} does not exist", ExitCode.NOT_FOUND)
     store = find_store(path)
     if store is not None:
-        return _verify_store(store)
+        return _verify_store(store, progress)
     from storage.segments.folder import open_segments
     from storage.verify.segments import verify_segments
 
     folder = open_segments(path)
     for note in folder.notes:
-        print_note(note)
-    return _collect(verify_segments(folder, allows_torn_tail=allow_torn_tail))
+        progress.say(note)
+    found = verify_segments(folder, allows_torn_tail=allow_torn_tail)
+    return _collect(found, progress, len(folder.partitions))
 
 
 def _verify_store(
-    store: Path, *, with_groups: bool = True
+    store: Path, progress: Progress, *, with_groups: bool = True
 ) -> tuple[list[PartitionReport], list[Violation]]:
     from storage.rocks.rocks_reader import open_store_reader
     from storage.verify.stores import verify_causes, verify_meta, verify_side, verify_store
@@ -89,7 +92,8 @@ def _verify_store(
     reader = open_store_reader(store)
     try:
         meta = verify_meta(reader.meta(), reader.cluster_id, reader.partitions)
-        reports, violations = _collect(verify_store(reader, with_groups=with_groups))
+        found = verify_store(reader, with_groups=with_groups)
+        reports, violations = _collect(found, progress, reader.partitions)
         side, causes = verify_side(reader), verify_causes(reader.causes())
     finally:
         reader.close()
@@ -97,13 +101,15 @@ def _verify_store(
 
 
 def _collect(
-    found: Iterator[PartitionReport],
+    found: Iterator[PartitionReport], progress: Progress, partitions: int
 ) -> tuple[list[PartitionReport], list[Violation]]:
     reports = []
+    progress.begin("records are checked")
     for report in found:
         for note in report.notes:
-            print_note(note)
+            progress.say(note)
         reports.append(report)
+        progress.count(len(reports), partitions, "partitions")
     return reports, [report.violation for report in reports if report.violation is not None]
 
 

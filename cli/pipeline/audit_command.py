@@ -20,12 +20,12 @@ from cli.pipeline.log_options import (
 from cli.pipeline.spark import (
     FormatOption,
     MasterOption,
-    Progress,
     check_format,
     check_spark,
     running_spark,
     show_problems,
 )
+from cli.progress import Progress
 
 _MINUTE_MS = 60 * 1000
 
@@ -54,7 +54,7 @@ def audit(
     check_folder("--out", out)
     log = find_log(path, server, server_config)
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, log) as spark:
+    with running_spark(master, log, progress, "audit") as spark:
         from pipeline.audit.audit_job import audit_records, show_violation
         from pipeline.tables.record_table import read_records
 

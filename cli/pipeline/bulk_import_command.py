@@ -21,6 +21,7 @@ from cli.log.import_command import (
     TopicsOption,
     compute_side,
     find_topics,
+    load_groups,
     print_import,
 )
 from cli.log.log_sources import source_errors
@@ -28,6 +29,7 @@ from cli.options import DEFAULT_TIMEOUT, OutputOption, QuietOption, TimeoutOptio
 from cli.output import Format
 from cli.pipeline.compact import make_bulk
 from cli.pipeline.spark import MasterOption
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from cli.log.import_summary import StoreSummary
@@ -90,14 +92,15 @@ def import_bulk(
                     f"which wrote {path}",
                     ExitCode.USAGE,
                 )
-            count, summary = _fill(read_bulk(folder), folder, data_dir, side, is_moved=False)
+            bulk = read_bulk(folder)
+            count, summary = _fill(bulk, folder, data_dir, side, quiet, is_moved=False)
         else:
             options = BulkOptions(False, partitions, abort_open, cut_torn_tail)
             target = work or data_dir.with_name(f"{data_dir.name}.bulk")
             _check_places(data_dir, work)
             try:
-                bulk = make_bulk(path, target, options, master)
-                count, summary = _fill(bulk, target, data_dir, side, is_moved=True)
+                bulk = make_bulk(path, target, options, master, Progress(is_quiet=quiet))
+                count, summary = _fill(bulk, target, data_dir, side, quiet, is_moved=True)
             finally:
                 if is_bulk(target):
                     shutil.rmtree(target, ignore_errors=True)
@@ -107,6 +110,7 @@ def import_bulk(
 
 def _check_places(data_dir: Path, work: Path | None) -> None:
     """Raise ``CommandError`` for errors that would otherwise show only after all the work."""
+    from cli.pipeline.log_options import check_can_write
     from storage.transfer.import_bulk import check_is_empty
     from storage.transfer.import_refused import ImportRefused
 
@@ -114,6 +118,9 @@ def _check_places(data_dir: Path, work: Path | None) -> None:
         raise CommandError(
             f"{work} is not empty: --work must be a new folder", ExitCode.PRECONDITION
         )
+    check_can_write("--data-dir", data_dir.absolute().parent)
+    if work is not None:
+        check_can_write("--work", work.absolute().parent)
     try:
         check_is_empty(DataFolder(data_dir).store)
     except ImportRefused as error:
@@ -121,18 +128,24 @@ def _check_places(data_dir: Path, work: Path | None) -> None:
 
 
 def _fill(
-    bulk: Bulk, folder: Path, data_dir: Path, side: SideImport, *, is_moved: bool
+    bulk: Bulk, folder: Path, data_dir: Path, side: SideImport, quiet: bool, *, is_moved: bool
 ) -> tuple[ImportCount, StoreSummary]:
-    from cli.log.import_summary import summarize_store
     from storage.transfer import import_bulk as filling
     from storage.transfer.import_refused import ImportRefused
 
     data_folder, is_new = DataFolder(data_dir), not data_dir.exists()
     data_folder.prepare(is_filled=True)
     try:
-        return filling.import_bulk(
-            bulk, folder, data_folder.store, side, summarize_store, is_moved=is_moved
-        )
+        with Progress(is_quiet=quiet) as progress:
+            progress.begin("files are taken")
+            return filling.import_bulk(
+                bulk,
+                folder,
+                data_folder.store,
+                side,
+                lambda store: load_groups(store, progress),
+                is_moved=is_moved,
+            )
     except ImportRefused as error:
         raise CommandError(str(error), ExitCode.PRECONDITION) from error
     finally:

@@ -10,14 +10,15 @@ import typer
 from cli.errors import CommandError, ExitCode
 from cli.log.import_command import AbortOpenOption, CutTornTailOption, PartitionsOption
 from cli.options import OutputOption, QuietOption
-from cli.output import Format, Listing, print_listing
-from cli.pipeline.log_options import check_folder
+from cli.output import Format, Listing, print_listing, print_note
+from cli.pipeline.log_options import check_can_write, check_folder
 from cli.pipeline.spark import (
     MasterOption,
-    Progress,
+    begin_step,
     check_spark,
     running_spark,
 )
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline.bulk.bulk_options import BulkOptions
@@ -51,23 +52,31 @@ def compact(
     from pipeline.bulk.bulk_options import BulkOptions
 
     check_folder("--out", out)
-    bulk = make_bulk(path, out, BulkOptions(True, partitions, abort_open, cut_torn_tail), master)
+    # It is written beside the folder, whose place it then takes.
+    check_can_write("--out", out.absolute().parent)
+    options = BulkOptions(True, partitions, abort_open, cut_torn_tail)
+    bulk = make_bulk(path, out, options, master, Progress(is_quiet=quiet))
     if not quiet:
         for note in bulk.notes:
-            Progress(is_quiet=False).say(note)
+            print_note(note)
         print_listing(_compute_listing(path, out, bulk), output)
 
 
-def make_bulk(path: str, out: Path, options: BulkOptions, master: str | None) -> Bulk:
+def make_bulk(
+    path: str, out: Path, options: BulkOptions, master: str | None, progress: Progress
+) -> Bulk:
     """Fold the log with Spark. Raises ``CommandError``."""
     check_spark()
     from storage.transfer.import_refused import ImportRefused
 
-    with running_spark(master, path) as spark:
+    with running_spark(master, path, progress, "log") as spark:
         from pipeline.bulk import bulk_job
 
+        def say(step: str) -> None:
+            begin_step(progress, spark, step)
+
         try:
-            return bulk_job.make_bulk(spark, path, out, options)
+            return bulk_job.make_bulk(spark, path, out, options, say)
         except ImportRefused as error:
             raise CommandError(str(error), ExitCode.PRECONDITION) from error
         except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,9 @@ from cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from pipeline.tables.end_offsets_file import EndOffset
+
+_KAFKA = "kafka://"
+"""How the path of a live topic begins: a connector reads it."""
 
 PathOption = Annotated[
     str | None,
@@ -61,7 +65,7 @@ def find_log(path: str | None, server: str | None, config: Path | None) -> str:
 def check_log(path: str) -> None:
     """Raise ``CommandError`` unless there is a log that can be read, within a second."""
     # Nothing that imports Spark, which takes longer than all of this.
-    from pipeline.source.logs.paths import find_path, is_of_other_system
+    from pipeline.source.logs.paths import find_path
     from pipeline.source.server.addresses import is_server, parse_address
 
     with source_failures():
@@ -71,7 +75,7 @@ def check_log(path: str) -> None:
 
             with closing(LogCalls(find_access(parse_address(path)), patience_s=0.0)) as calls:
                 calls.describe()
-        elif not is_of_other_system(path):
+        elif not path.startswith(_KAFKA):
             _check_folder_of_log(find_path(path))
 
 
@@ -92,9 +96,31 @@ def _check_folder_of_log(folder: Path) -> None:
 
 
 def check_folder(name: str, folder: str | Path | None) -> None:
-    """Raise ``CommandError`` if an output folder is a file."""
-    if folder is not None and Path(folder).is_file():
+    """Raise ``CommandError`` unless an output folder is one, or can be made, and written to.
+
+    Only Spark can tell of folders of other systems.
+    """
+    from pipeline.source.logs.paths import is_of_other_system
+
+    if folder is None or is_of_other_system(str(folder)):
+        return
+    path = Path(str(folder).removeprefix("file:"))
+    if path.is_file():
         raise CommandError(f"{name} must be a folder, and {folder} is a file", ExitCode.USAGE)
+    check_can_write(name, path)
+
+
+def check_can_write(name: str, path: Path) -> None:
+    """Raise ``CommandError`` unless something can be made in the nearest folder that is there."""
+    path = path.absolute()
+    nearest = next(each for each in (path, *path.parents) if each.exists())
+    try:
+        with TemporaryDirectory(prefix=".muster-", dir=nearest):
+            return
+    except OSError as error:
+        raise CommandError(
+            f"{name} cannot be written: {nearest}: {error.strerror}; use a folder that can"
+        ) from error
 
 
 @contextmanager

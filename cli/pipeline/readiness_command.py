@@ -20,12 +20,12 @@ from cli.pipeline.log_options import (
 from cli.pipeline.spark import (
     FormatOption,
     MasterOption,
-    Progress,
     check_format,
     check_spark,
     running_spark,
     show_time,
 )
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from translator.readiness import MigrationRules
@@ -75,7 +75,7 @@ def readiness(
     log = find_log(path, server, server_config)
     rules = _make_rules(max_size, session_timeout_ms, patterns or [])
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, log) as spark:
+    with running_spark(master, log, progress, "readiness") as spark:
         from pipeline.audit.migration_verdicts import compute_readiness
         from pipeline.tables.record_table import read_records
         from pipeline.tables.writing import TableFolder

@@ -12,17 +12,19 @@ from cli.options import QuietOption
 from cli.pipeline.log_options import (
     ServerConfigOption,
     ServerOption,
+    check_can_write,
     check_folder,
     find_log,
     read_end_offsets_file,
 )
 from cli.pipeline.spark import (
     MasterOption,
-    Progress,
+    begin_step,
     check_spark,
     running_spark,
     show_problems,
 )
+from cli.progress import Progress
 from cli.version import compute_version
 
 _MINUTE_MS = 60 * 1000
@@ -83,11 +85,13 @@ def report(
         raise CommandError(
             f"{out} is a folder; --out must be a file such as report.html", ExitCode.USAGE
         )
+    check_can_write("--out", out.absolute().parent)
     check_folder("--tables", tables)
     log = find_log(path, server, server_config)
     ends = read_end_offsets_file(end_offsets)
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, None if _has_tables(log) else log) as spark:
+    looked_at = None if _may_have_tables(log) else log
+    with running_spark(master, looked_at, progress, "tables") as spark:
         from pipeline.report.report_job import ReportOptions, write_report
 
         options = ReportOptions(
@@ -102,7 +106,7 @@ def report(
             tables=tables,
             end_offsets=ends,
             tell=progress.tell,
-            say=progress.note,
+            say=lambda step: begin_step(progress, spark, step),
         )
     for name in made.unknown_groups:
         progress.say(f"{name}: no member owned a partition")
@@ -111,12 +115,14 @@ def report(
     progress.say(f"{made.facts.records} records, {made.series.total} rebalances: {out}")
 
 
-def _has_tables(path: str) -> bool:
-    """Whether a run of ``tables`` has finished at a path of this machine."""
+def _may_have_tables(path: str) -> bool:
+    """Whether a run of ``tables`` has finished at a path; only Spark can tell of other systems."""
     from pipeline.source.errors import NotALog
-    from pipeline.source.logs.paths import find_path
+    from pipeline.source.logs.paths import find_path, is_of_other_system
     from pipeline.tables.writing import MANIFEST
 
+    if is_of_other_system(path):
+        return True
     try:
         return (find_path(path) / MANIFEST).is_file()
     except NotALog:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.errors import CommandError, ExitCode
-from cli.output import print_note
 from cli.pipeline.log_options import check_log, source_failures
+from cli.progress import Progress, compute_share
 from pipeline.running import NotInstalled, SparkFailed, check_installed, running_session
 
 if TYPE_CHECKING:
@@ -27,29 +26,6 @@ MasterOption = Annotated[
 FormatOption = Annotated[str, typer.Option("--format", help="Output format: parquet or json.")]
 
 
-class Progress:
-    """Reports progress on standard error, with the elapsed time."""
-
-    def __init__(self, *, is_quiet: bool) -> None:
-        self._is_quiet = is_quiet
-        self._started = time.monotonic()
-
-    def tell(self, name: str, rows: int) -> None:
-        """Report a finished table."""
-        if not self._is_quiet:
-            print_note(f"{time.monotonic() - self._started:6.1f} s  {name}: {rows} rows")
-
-    def note(self, text: str) -> None:
-        """Report what is done next."""
-        if not self._is_quiet:
-            print_note(f"{time.monotonic() - self._started:6.1f} s  {text} …")
-
-    def say(self, text: str) -> None:
-        """Print a line of the summary."""
-        if not self._is_quiet:
-            print_note(text)
-
-
 def check_spark() -> None:
     """Raise ``CommandError`` with what to install unless Spark can start."""
     try:
@@ -59,8 +35,10 @@ def check_spark() -> None:
 
 
 @contextmanager
-def running_spark(master: str | None, path: str | None) -> Iterator[SparkSession]:
-    """A Spark session for one command; errors inside it become ``CommandError``.
+def running_spark(
+    master: str | None, path: str | None, progress: Progress, step: str
+) -> Iterator[SparkSession]:
+    """A Spark session for one command, at work on ``step``; errors become ``CommandError``.
 
     Looks at the log before it starts Spark, which takes seconds; ``path`` is ``None`` if there is
     nothing to look at.
@@ -69,12 +47,33 @@ def running_spark(master: str | None, path: str | None) -> Iterator[SparkSession
     if path is not None:
         check_log(path)
     try:
-        with source_failures(), running_session(master) as spark:
-            yield spark
+        with progress, source_failures():
+            progress.begin("Spark starts")
+            with running_session(master) as spark:
+                begin_step(progress, spark, step)
+                yield spark
     except NotInstalled as error:
         raise CommandError(str(error), ExitCode.PRECONDITION) from error
     except SparkFailed as error:
         raise CommandError(str(error)) from error
+
+
+def begin_step(progress: Progress, spark: SparkSession, step: str) -> None:
+    """A step of which Spark's tasks say how far it is."""
+    progress.begin(step, lambda: _count_tasks(spark))
+
+
+def _count_tasks(spark: SparkSession) -> str:
+    """The tasks of what Spark does now, which is seldom all of a step."""
+    # It may be stopping, and there is nothing that progress could say about that.
+    with suppress(Exception):
+        tracker = spark.sparkContext.statusTracker()
+        found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        stages = [stage for stage in found if stage is not None]
+        if stages:
+            done = sum(stage.numCompletedTasks for stage in stages)
+            return compute_share(done, sum(stage.numTasks for stage in stages), "tasks")
+    return ""
 
 
 @contextmanager

@@ -24,13 +24,13 @@ from cli.pipeline.log_options import (
 from cli.pipeline.spark import (
     FormatOption,
     MasterOption,
-    Progress,
     check_format,
     check_spark,
     noticing_interrupts,
     running_spark,
     show_problems,
 )
+from cli.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline.running import SparkSession
@@ -126,7 +126,7 @@ def tables(
         return [*known, *asked]
 
     progress = Progress(is_quiet=quiet)
-    with running_spark(master, log) as spark:
+    with running_spark(master, log, progress, "tables") as spark:
         from pipeline.source.slice_reading import find_notes
         from pipeline.tables.tables_stream import StreamOptions
 

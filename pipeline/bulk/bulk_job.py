@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,18 @@ from storage.transfer.sorted_files import LATEST, LOG, PENDING, SUFFIX
 _SCRATCH = "scratch"
 
 
-def make_bulk(spark: SparkSession, path: str, out: Path, options: BulkOptions) -> Bulk:
+def make_bulk(
+    spark: SparkSession,
+    path: str,
+    out: Path,
+    options: BulkOptions,
+    say: Callable[[str], None] = lambda step: None,
+) -> Bulk:
     """Fold Kafka's segments into a bulk, replacing the folder's previous bulk.
 
-    Every executor must see both paths. Raise ``SourceError`` if the log is damaged, and
-    ``ImportRefused`` for an invalid partition count; the folder is then unchanged.
+    Every executor must see both paths. ``say`` hears of what is done next. Raise
+    ``SourceError`` if the log is damaged, and ``ImportRefused`` for an invalid partition count;
+    the folder is then unchanged.
     """
     _put_back(out)
     if out.exists() and any(out.iterdir()) and not is_bulk(out):
@@ -59,7 +66,7 @@ def make_bulk(spark: SparkSession, path: str, out: Path, options: BulkOptions) -
     shutil.rmtree(writing, ignore_errors=True)
     writing.mkdir(parents=True)
     try:
-        fold = _Fold(spark, tasks, writing, options)
+        fold = _Fold(spark, tasks, writing, options, say)
         bulk = fold.run(count, partitions, notes)
         side = folder / SIDE_FILE
         if side.is_file():
@@ -98,8 +105,10 @@ class _Fold:
         tasks: Sequence[Sequence[Any]],
         folder: Path,
         options: BulkOptions,
+        say: Callable[[str], None],
     ) -> None:
         self._spark = spark
+        self._say = say
         self._folder = folder.absolute()
         self._options = options
         numbered: list[tuple[int, SegmentSlice]] = list(
@@ -111,10 +120,12 @@ class _Fold:
 
     def run(self, count: int, partitions: Sequence[int], notes: Sequence[str]) -> Bulk:
         """The bulk; its files are then the only ones in the folder."""
+        self._say("log is read")
         scanned = self._scan()
         found = self._collect_parts(scanned)
         said = [*notes, *self._check_damage(scanned, found)]
         files: dict[str, list[str]] = {LATEST: [], PENDING: [], LOG: []}
+        self._say("current records are found")
         latest = self._keep("latest", compute_latest(scanned))
         files[LATEST] = write_latest(latest, self._folder)
         pending: DataFrame | None = None
@@ -125,6 +136,7 @@ class _Fold:
         if self._options.is_compacted:
             waiting = latest.limit(0) if pending is None else pending
             ends, records = {}, defaultdict(int)
+            self._say("current records are written")
             written = write_compacted_log(latest, waiting, self._slices, self._folder)
             for partition, last, kept, names in written:
                 ends[partition] = max(ends.get(partition, -1), last)

@@ -116,12 +116,12 @@ def _show_tiles(report: Report) -> str:
     groups = sum(facts.groups.values())
     kinds = ", ".join(f"{show_count(count)} {name}" for name, count in facts.groups.items())
     tiles = [
-        ("Groups", show_count(groups), kinds or "none"),
+        ("Groups at the end", show_count(groups), kinds or "none"),
         ("Records", show_count(facts.records), f"{show_count(facts.commits)} of offsets"),
         (
             "Rebalances",
             show_count(report.series.total),
-            f"in {_count_busy(report)} groups",
+            f"in {_count_busy(report)} groups, deleted ones included",
         ),
     ]
     percentiles = convergence.percentiles_ms
@@ -129,11 +129,17 @@ def _show_tiles(report: Report) -> str:
         tiles.append(
             (
                 "To converge",
-                show_duration(percentiles.get("p50")),
+                show_duration(percentiles.get("p50")) if percentiles.get("p50") else "at once",
                 f"median; 99th percentile {show_duration(percentiles.get('p99'))}",
             )
         )
-    tiles.append(("Never converged", show_count(convergence.never), "of consumer groups"))
+    tiles.append(
+        (
+            "Never converged",
+            show_count(convergence.never),
+            "the group became empty first, or the log ends before",
+        )
+    )
     if report.lag is not None and report.lag.groups:
         furthest = max(report.lag.groups, key=lambda group: group.lag_s or 0)
         behind_ms = None if furthest.lag_s is None else furthest.lag_s * 1000

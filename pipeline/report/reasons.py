@@ -10,12 +10,16 @@ from pipeline.report.scales import show_duration
 CAUSE_WORDS: Mapping[str, str] = {
     "member_joined": "a member joined",
     "member_left": "a member left or timed out",
+    "session_expired": "a member's session expired",
+    "rebalance_timeout": "a member was too slow to rebalance",
+    "administrator": "an administrator removed a member",
     "subscription_changed": "a subscription changed",
     "assignor_changed": "the assignor changed",
     "topics_changed": "topics changed",
     "protocol_changed": "the protocol changed",
     UNKNOWN_CAUSE: "cause not in the records",
 }
+_DEPARTURES = ("member_left", "session_expired", "rebalance_timeout", "administrator")
 _MOSTLY = 0.6
 _BOTH = 0.25
 _SLOW = 5
@@ -42,7 +46,8 @@ def _explain_causes(group: BusyGroup) -> str:
     if not counts:
         return ""
     total = sum(group.causes.values())
-    joined, left = group.causes.get("member_joined", 0), group.causes.get("member_left", 0)
+    joined = group.causes.get("member_joined", 0)
+    left = sum(group.causes.get(cause, 0) for cause in _DEPARTURES)
     if min(joined, left) >= _BOTH * total:
         return f"members come and go ({joined:,} joined, {left:,} left or timed out)"
     cause, count = counts[0]

@@ -15,6 +15,7 @@ from pipeline.tables.histories.group_histories import KIND, compute_group_histor
 from pipeline.tables.histories.history_tables import HISTORY_TABLES, PARTITION_OWNERSHIP, REBALANCES
 from pipeline.tables.kafka_topic import is_kafka
 from pipeline.tables.lag import compute_flapping, compute_group_lag, make_end_offsets
+from pipeline.tables.ledger import name_departures, read_departures
 from pipeline.tables.record_files import CODECS, write_record_files
 from pipeline.tables.record_table import count_problems, read_records
 from pipeline.tables.writing import PARQUET, TableFolder, escape
@@ -61,7 +62,7 @@ def write_tables(
     folder.delete_manifest()
     folder.delete_stream()
     write_records(spark, folder, path)
-    return derive_tables(spark, folder, records, file_format, end_offsets or [], tell)
+    return derive_tables(spark, folder, path, records, file_format, end_offsets or [], tell)
 
 
 def write_records(spark: SparkSession, folder: TableFolder, path: str | Path) -> None:
@@ -79,12 +80,13 @@ def write_records(spark: SparkSession, folder: TableFolder, path: str | Path) ->
 def derive_tables(
     spark: SparkSession,
     folder: TableFolder,
+    path: str | Path,
     like: DataFrame,
     file_format: str,
     end_offsets: list[EndOffset],
     tell: Tell,
 ) -> TablesSummary:
-    """Write all tables computed from ``records``; ``like`` has its columns."""
+    """Write all tables computed from the ``records`` of a log; ``like`` has their columns."""
     written = folder.read(RECORDS, like).drop("date")
     rows = {RECORDS: written.count()}
     tell(RECORDS, rows[RECORDS])
@@ -102,6 +104,7 @@ def derive_tables(
     history = spark.read.schema(history.schema).parquet(escape(kept))
     tables = {name: select_table(history, name) for name in HISTORY_TABLES}
     tables[PARTITION_OWNERSHIP] = _name_topics(tables[PARTITION_OWNERSHIP], commits)
+    tables[REBALANCES] = name_departures(spark, tables[REBALANCES], read_departures(path))
     for name, table in tables.items():
         tables[name] = write(name, table)
     folder.delete_scratch(_HISTORY)

@@ -74,7 +74,7 @@ def stream_tables(
         folder.delete_manifest()
         folder.begin_stream()
         folder.write(RECORDS, spark.createDataFrame([], records.schema))
-    run = _Run(spark, folder, records, options, tell)
+    run = _Run(spark, folder, path, records, options, tell)
     writer = records.writeStream.foreachBatch(run.add)
     writer = writer.option("checkpointLocation", folder.checkpoint)
     if options.trigger_s is None:
@@ -135,12 +135,14 @@ class _Run:
         self,
         spark: SparkSession,
         folder: TableFolder,
+        path: str,
         like: DataFrame,
         options: StreamOptions,
         tell: Tell,
     ) -> None:
         self._spark = spark
         self._folder = folder
+        self._path = path
         self._like = spark.createDataFrame([], like.schema)
         self._options = options
         self._tell = tell
@@ -171,6 +173,7 @@ class _Run:
         found = derive_tables(
             self._spark,
             self._folder,
+            self._path,
             self._like,
             options.file_format,
             [] if options.find_ends is None else options.find_ends(),

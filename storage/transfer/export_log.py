@@ -13,7 +13,7 @@ non-transactional, so no markers are needed. Open transactions stay open.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -61,18 +61,20 @@ def export_segments(
     is_whole: bool,
     with_side: bool,
     with_credentials: bool = False,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> ExportCount:
     """Export to a new folder ``target``; partitions without batches have no folder in it.
 
     ``is_whole`` exports the whole history, else the compacted log. The side file has credentials
-    only ``with_credentials``. Raises ``SegmentError``, ``StoreError`` and ``CodecError``; the
-    target does not exist then.
+    only ``with_credentials``. ``tell`` is called with the number of partitions done. Raises
+    ``SegmentError``, ``StoreError`` and ``CodecError``; the target does not exist then.
     """
     count = ExportCount()
     side = list(reader.side())
     count.side_records = len(side)
     with create_segments(target) as writer:
         for number in range(reader.partitions):
+            tell(number)
             partition = LogPartition(number)
             log = reader.read_log(partition)
             batches = log if is_whole else compact_log(reader, partition)

@@ -42,12 +42,14 @@ class ImportOptions:
     """Import options. ``partitions`` is the partition count of the imported topic, if known.
 
     ``aborts_open`` aborts open transactions, ``cuts_torn_tail`` skips an incomplete last batch.
+    ``tell`` is called after each block with the bytes that were read so far.
     """
 
     partitions: int | None = None
     aborts_open: bool = False
     cuts_torn_tail: bool = False
     side: SideImport = field(default_factory=SideImport)
+    tell: Callable[[int], None] = lambda read: None
 
 
 @dataclass(slots=True)
@@ -205,6 +207,7 @@ def _load_partition(
             next_offset = int(block.last_offsets[-1]) + 1
             last_ms = max(last_ms, int(block.max_timestamps.max()))
             count.add(block)
+            options.tell(count.bytes)
     except TornTail as error:
         if not options.cuts_torn_tail:
             raise
@@ -265,6 +268,7 @@ def _append(
             for block in read_segment_blocks(source.segments[partition]):
                 rehash.apply(partition, slice_bytes(block.data, block.starts, block.sizes))
                 count.add(block)
+                options.tell(count.bytes)
         except TornTail as error:
             if not options.cuts_torn_tail:
                 raise

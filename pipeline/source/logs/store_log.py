@@ -43,7 +43,7 @@ class StoreLog:
 
     def end(self, partition: int) -> int:
         """See ``GroupLog``."""
-        with _errors():
+        with store_errors():
             return int(self._reader.durable_offset(LogPartition(partition)))
 
     def find_time(self, partition: int, wall_ms: int) -> int | None:
@@ -53,13 +53,13 @@ class StoreLog:
 
     def find_next(self, partition: int, start: int, end: int) -> int:
         """See ``GroupLog``."""
-        with _errors():
+        with store_errors():
             batch = next(self._reader.read_log(LogPartition(partition), LogOffset(start)), None)
         return end if batch is None else min(end, max(start, read_batch_range(batch)[0]))
 
     def find_mark(self, partition: int, start: int, end: int) -> Mark | None:
         """See ``GroupLog``."""
-        with _errors():
+        with store_errors():
             batch = self._reader.read_batch_before(LogPartition(partition), LogOffset(end))
         return find_mark_in(batch, Bounds(start, end))
 
@@ -106,7 +106,7 @@ def read_store_slices(slices: Sequence[StoreSlice]) -> Iterator[tuple[StoreSlice
 def _read_pieces(reader: RocksLogReader, partition: int, bounds: Bounds) -> Iterator[Piece]:
     held: list[bytes] = []
     size = 0
-    with _errors():
+    with store_errors():
         for batch in reader.read_log(LogPartition(partition), LogOffset(bounds.start_offset)):
             if bounds.end_offset is not None and read_batch_range(batch)[0] >= bounds.end_offset:
                 break
@@ -119,12 +119,12 @@ def _read_pieces(reader: RocksLogReader, partition: int, bounds: Bounds) -> Iter
 
 
 def _open(folder: Path) -> RocksLogReader:
-    with _errors():
+    with store_errors():
         return open_store_reader(folder)
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def store_errors() -> Iterator[None]:
     try:
         yield
     except FormatTooNew as error:

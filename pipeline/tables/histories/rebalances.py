@@ -42,9 +42,16 @@ SUBSCRIPTION_CHANGED = "subscription_changed"
 ASSIGNOR_CHANGED = "assignor_changed"
 TOPICS_CHANGED = "topics_changed"
 PROTOCOL_CHANGED = "protocol_changed"
+SESSION_EXPIRED = "session_expired"
+REBALANCE_TIMEOUT = "rebalance_timeout"
+ADMINISTRATOR = "administrator"
+"""These three are told apart from ``MEMBER_LEFT`` by the ledger of a store alone."""
 CAUSES = (
     MEMBER_JOINED,
     MEMBER_LEFT,
+    SESSION_EXPIRED,
+    REBALANCE_TIMEOUT,
+    ADMINISTRATOR,
     SUBSCRIPTION_CHANGED,
     ASSIGNOR_CHANGED,
     TOPICS_CHANGED,

@@ -17,6 +17,7 @@ from tests.golden.kafka_log import final_state
 from tests.pipeline.logged import SEGMENTS, compute_rows, golden_table, read_group_events
 from tests.support.batches import decode_batches
 from tests.support.pipeline.blocks import START_MS, make_commits
+from tests.support.pipeline.derived import leave_out_derived
 from tests.support.pipeline.notebook import run_notebook
 
 if TYPE_CHECKING:
@@ -250,6 +251,7 @@ def test_records_that_tasks_write_are_those_that_spark_writes(
 
     from pipeline.tables import tables_job as job
 
+    leave_out_derived(monkeypatch)
     log, ours, sparks = tmp_path / "log", tmp_path / "ours", tmp_path / "sparks"
     segment = log / "__consumer_offsets-3" / f"{0:020}.log"
     segment.parent.mkdir(parents=True)
@@ -287,6 +289,7 @@ def test_records_are_as_they_were_until_all_are_written(
     from pipeline.tables import tables_job as job
     from pipeline.tables.writing import DayFile, TableFolder
 
+    leave_out_derived(monkeypatch)
     segment, out = tmp_path / "log" / "__consumer_offsets-3" / f"{0:020}.log", tmp_path / "out"
     segment.parent.mkdir(parents=True)
     segment.write_bytes(make_commits(0, 3))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.log.verify import read_reports
+from cli.progress import Progress
 from model.ids import LogPartition
 from storage.codec.batches import read_batch_header
 from storage.log.fold import PartitionFold
@@ -87,7 +88,7 @@ def test_an_odd_log_there_and_back(seed: int, tmp_path: Path) -> None:
         trim_once(store, P0, compute_trim_limit(store, P0), rng.choice((1, 300, 3_000)))
         assert state_of(fold(store.read_log(P0))) == read_state(store) == state_of(wanted)
     store.close()
-    _, violations = read_reports(store_path, allow_torn_tail=False)
+    _, violations = read_reports(store_path, Progress(is_quiet=True), allow_torn_tail=False)
     # What the log says of groups is drawn, and its markers are of any producer and epoch.
     assert {violation.rule for violation in violations} <= {"S19", "markers"}, violations
     check_export(store_path, tmp_path / "whole", wanted, whole=True)

@@ -13,6 +13,7 @@ import pytest
 from cli.errors import ExitCode
 from cli.pipeline import spark
 from tests.groups import CHECKOUT
+from tests.pipeline.logged import SEGMENTS
 from tests.support.cli.invoking import invoke_app
 
 
@@ -33,6 +34,12 @@ def start_no_spark(*given: object) -> None:
         (("report", "--path", "EMPTY", "--out", "o"), ExitCode.NOT_FOUND, "holds no segments"),
         (("audit", "--server", "127.0.0.1:1"), ExitCode.UNREACHABLE, "cannot reach 127.0.0.1:1"),
         (("audit", "--path", "EMPTY", "--format", "x"), ExitCode.USAGE, "--format must be"),
+        (("audit", "--path", "s3a://b/x"), ExitCode.NOT_FOUND, "mount what s3a: names"),
+        (("tables", "--path", "LOG", "--out", "SEALED"), ExitCode.FAILED, "--out cannot be"),
+        (("audit", "--path", "LOG", "--out", "SEALED"), ExitCode.FAILED, "--out cannot be"),
+        (("report", "--path", "LOG", "--out", "SEALED"), ExitCode.FAILED, "--out cannot be"),
+        (("compact", "--path", "LOG", "--out", "SEALED"), ExitCode.FAILED, "--out cannot be"),
+        (("import", "--path", "LOG", "--data-dir", "SEALED"), ExitCode.FAILED, "--data-dir cannot"),
     ],
 )
 def test_it_is_one_line(
@@ -46,7 +53,13 @@ def test_it_is_one_line(
     monkeypatch.setattr(spark, "running_session", start_no_spark)
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
-    places = {"EMPTY": str(tmp_path / "empty"), "FILE": str(tmp_path / "file")}
+    places = {
+        "EMPTY": str(tmp_path / "empty"),
+        "FILE": str(tmp_path / "file"),
+        "LOG": str(SEGMENTS),
+        # Where nobody can make a folder, not even root.
+        "SEALED": "/proc/none/out",
+    }
     result = invoke_app("pipeline", *(places.get(each, each) for each in arguments))
     assert result.exit_code == code, result.error
     assert text in result.error
