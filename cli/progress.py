@@ -94,8 +94,11 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
-        if self._is_quiet:
-            return
+        if not self._is_quiet:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        """Print a line that must be seen, also if quiet."""
         with self._lock:
             self._erase()
             print_note(text)

@@ -58,7 +58,7 @@ def check_store(store: Path, progress: Progress, *, is_forced: bool = False) -> 
         if violations and is_forced:
             _, of_bytes = _verify_store(store, progress, with_groups=False)
             for violation in violations if not of_bytes else ():
-                progress.say(str(violation))
+                progress.warn(str(violation))
             violations = of_bytes
     if violations:
         raise CommandError(f"{store} is damaged: {violations[0]}")
@@ -78,7 +78,7 @@ def read_reports(
 
     folder = open_segments(path)
     for note in folder.notes:
-        progress.say(note)
+        progress.warn(note)
     found = verify_segments(folder, allows_torn_tail=allow_torn_tail)
     return _collect(found, progress, len(folder.partitions))
 
@@ -107,7 +107,7 @@ def _collect(
     progress.begin("records are checked")
     for report in found:
         for note in report.notes:
-            progress.say(note)
+            progress.warn(note)
         reports.append(report)
         progress.count(len(reports), partitions, "partitions")
     return reports, [report.violation for report in reports if report.violation is not None]

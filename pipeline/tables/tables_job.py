@@ -62,7 +62,7 @@ def write_tables(
     folder.delete_manifest()
     folder.delete_stream()
     write_records(spark, folder, path)
-    return derive_tables(spark, folder, path, records, file_format, end_offsets or [], tell)
+    return derive_tables(spark, folder, path, records, end_offsets or [], tell)
 
 
 def write_records(spark: SparkSession, folder: TableFolder, path: str | Path) -> None:
@@ -82,7 +82,6 @@ def derive_tables(
     folder: TableFolder,
     path: str | Path,
     like: DataFrame,
-    file_format: str,
     end_offsets: list[EndOffset],
     tell: Tell,
 ) -> TablesSummary:
@@ -111,7 +110,7 @@ def derive_tables(
     ends = make_end_offsets(spark, end_offsets)
     write(GROUP_LAG, compute_group_lag(commits, ends))
     write(FLAPPING, compute_flapping(tables[REBALANCES]))
-    folder.write_manifest({"tables": rows, "problems": problems, "format": file_format})
+    folder.write_manifest({"tables": rows, "problems": problems, "format": folder.format})
     return TablesSummary(rows, problems)
 
 

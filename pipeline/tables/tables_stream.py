@@ -175,7 +175,6 @@ class _Run:
             self._folder,
             self._path,
             self._like,
-            options.file_format,
             [] if options.find_ends is None else options.find_ends(),
             self._tell,
         )

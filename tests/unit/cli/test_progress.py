@@ -106,4 +106,6 @@ def test_quiet_is_nothing(
         look_each_second(progress, clock, 20)
         progress.tell("records", 12)
         progress.say("READY: 3")
-    assert stream.getvalue() == capsys.readouterr().err == ""
+        assert stream.getvalue() == capsys.readouterr().err == ""
+        progress.warn("must be seen")
+    assert (stream.getvalue(), capsys.readouterr().err) == ("", "must be seen\n")
