@@ -136,6 +136,9 @@ def compute_failure(target: str, error: Any) -> tuple[SourceError, bool]:
             return SourceError(f"{target}: {detail}"), True
         case StatusCode.OUT_OF_RANGE:
             return DataLoss(f"{target}: {detail}"), False
+        case StatusCode.PERMISSION_DENIED:
+            advice = "allow it (muster acl), or log in as somebody else (serverConfig)"
+            return SourceError(f"{target}: {detail}: {advice}"), False
         case StatusCode.UNIMPLEMENTED:
             return SourceError(f"{target} cannot be read: {detail}"), False
         case _:

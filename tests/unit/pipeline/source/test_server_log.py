@@ -179,7 +179,8 @@ def test_a_refusal_is_not_waited_for() -> None:
 
     failure, may_pass = compute_failure("h:1", Refused())
     assert type(failure) is SourceError
-    assert str(failure) == "h:1: CLUSTER_AUTHORIZATION_FAILED: User:a is not authorized"
+    assert str(failure).startswith("h:1: CLUSTER_AUTHORIZATION_FAILED: User:a is not authorized: ")
+    assert "muster acl" in str(failure)
     assert not may_pass
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -245,3 +246,8 @@ def test_groups_that_are_still_classic(answers: dict[str, Any]) -> None:
     assert list(found.index) == ["jobs"]
     assert found.loc["jobs", "protocol"] == "roundrobin"
     assert found.loc["jobs", "members"] == 2
+
+
+def test_a_wrong_folder_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="nowhere has no rebalances: set TABLES to what"):
+        run_notebook(tmp_path / "nowhere", PARAMETERS)
