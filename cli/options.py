@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -74,7 +74,8 @@ ConfigOption: TypeAlias = Annotated[
 ]
 
 DEFAULT_SERVER = "127.0.0.1:50051"
-DEFAULT_TIMEOUT = "30s"
+DEFAULT_TIMEOUT: Final[Any] = "30s"
+"""A text that is parsed like one that is given: not of the type of the option."""
 
 
 def resolve_settings(arguments: Sequence[str], config: Path | None) -> Resolved:

@@ -65,7 +65,7 @@ def add(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Allow, or deny, a principal operations on a resource."""
     from cli.admin_client import connect
@@ -102,7 +102,7 @@ def list_acls(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """List ACLs."""
     from cli.admin_client import connect
@@ -131,7 +131,7 @@ def delete(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Delete the ACLs that all given options mean."""
     from cli.admin_client import connect
@@ -174,7 +174,7 @@ def check(
     *,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Say whether a principal may do it, and which ACL decides; exit code 1 if not."""
     from cli.admin_client import connect

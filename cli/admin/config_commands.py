@@ -78,7 +78,7 @@ def get(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Print the configs of a group on a running server: its own, and the server's defaults."""
     from cli.admin_client import connect
@@ -99,7 +99,7 @@ def set_configs(
     *,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Set configs of a group, all or none. They take effect at once."""
     _alter(
@@ -123,7 +123,7 @@ def unset(
     *,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Remove configs of a group: the server's settings apply again."""
     from cli.admin_client import connect

@@ -49,7 +49,7 @@ def report_end(
     *,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Tell where partitions end whose records are elsewhere, for the lag of groups."""
     from cli.admin_client import connect

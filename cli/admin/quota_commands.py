@@ -64,7 +64,7 @@ def set_quotas(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Set quotas of a user, a client id, both, or an address."""
     from cli.admin_client import connect
@@ -87,7 +87,7 @@ def list_quotas(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """List quotas, all or those of the given names."""
     from cli.admin_client import connect
@@ -112,7 +112,7 @@ def delete(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Delete quotas of a user, a client id, both, or an address."""
     from cli.admin_client import connect

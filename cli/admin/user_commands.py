@@ -73,7 +73,7 @@ def create(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Create a user. The password is not sent: the server gets salted hashes of it."""
     from cli.admin_client import connect
@@ -104,7 +104,7 @@ def passwd(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Change the password of a user: no former one is valid afterwards, for any mechanism.
 
@@ -133,7 +133,7 @@ def list_users(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """List users, and the mechanisms that they can log in with."""
     from cli.admin_client import connect
@@ -156,7 +156,7 @@ def delete(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Delete a user, or one of its credentials. Its ACLs stay.
 

@@ -66,7 +66,7 @@ def weigh(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     server_config: ServerConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Set a group's partition weights for the assignor `weighted`, by consumption rate or lag."""
     if (since is None) == (bootstrap is None):

@@ -75,7 +75,7 @@ def load(
     expect: ExpectOption = None,
     as_json: AsJsonOption = False,
     quiet: QuietOption = False,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Load a server with members of groups, and measure what it holds and how long it takes."""
     from cli.load.options import arguments

@@ -61,7 +61,7 @@ def backup(
     ] = False,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Back up a store: everything that was acknowledged before the command, or nothing.
 

@@ -76,7 +76,7 @@ def import_log(
     cut_torn_tail: CutTornTailOption = False,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Import a __consumer_offsets log into a store: all of it, or nothing.
 

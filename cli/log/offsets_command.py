@@ -92,7 +92,7 @@ def offsets(
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Print the committed offsets of a group, read from the log itself.
 

@@ -66,7 +66,7 @@ def import_bulk(
     master: MasterOption = None,
     output: OutputOption = Format.TABLE,
     quiet: QuietOption = False,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Import a __consumer_offsets log with Spark, with the same result as muster log import.
 

@@ -109,7 +109,7 @@ def tables(
     master: MasterOption = None,
     quiet: QuietOption = False,
     output: OutputOption = Format.TABLE,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Write all tables of a log; each atomically replaces that of a previous run."""
     check_spark()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -32,7 +32,7 @@ app = typer.Typer(
     help="In front of a Kafka cluster: show, take over and give back its groups.",
 )
 
-MOVE_TIMEOUT = "10m"
+MOVE_TIMEOUT: Final[Any] = "10m"
 """A group has moved when its members have rejoined: in Java that may take 5 minutes."""
 
 PLACES = ("upstream", "taking", "muster", "returning")
@@ -52,7 +52,7 @@ def status(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show the cluster, where each group is, and who is in the way of taking it."""
     from cli.upstream.upstream_client import connect_upstream
@@ -79,7 +79,7 @@ def take(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = MOVE_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = MOVE_TIMEOUT,
 ) -> None:
     """Take groups over from the cluster while they work."""
     from cli.upstream.upstream_client import connect_upstream
@@ -118,7 +118,7 @@ def release(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = MOVE_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = MOVE_TIMEOUT,
 ) -> None:
     """Give groups back to the cluster while they work."""
     names = _choose(groups, means_all, "--all")

@@ -27,7 +27,7 @@ def freeze(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Freeze the rebalancing of a consumer group: nothing moves until it is resumed."""
     from cli.admin.freezes.freeze_client import connect_for_freezes
@@ -59,7 +59,7 @@ def resume(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Resume the rebalancing of a frozen group, which gets a new target assignment at once."""
     from cli.admin.freezes.freeze_client import connect_for_freezes

@@ -43,7 +43,7 @@ def delete(
     *,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Delete empty groups and all their offsets, including those of open transactions."""
     from cli.admin_client import connect
@@ -95,7 +95,7 @@ def delete_offsets(
     quiet: QuietOption = False,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Delete committed offsets of topics that no member of the group subscribes to."""
     from cli.admin_client import connect

@@ -53,7 +53,7 @@ def list_groups(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """List groups with their types and states."""
     from cli.admin_client import connect

@@ -48,7 +48,7 @@ def offsets(
     *,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show the committed offsets of a group, its lag, and the owners of the partitions."""
     from cli.admin_client import connect

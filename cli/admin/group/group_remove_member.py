@@ -57,7 +57,7 @@ def remove_member(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Remove members of a group, all or none, as if they had left. Who is alive may join again."""
     from cli.admin_client import connect

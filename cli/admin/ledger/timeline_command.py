@@ -39,7 +39,7 @@ def timeline(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """List the rebalances of a group, and resets and deletions of its offsets, in their order."""
     from cli.admin.ledger.timeline_listing import compute_events, compute_timeline

@@ -39,7 +39,7 @@ def why(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Say why a group rebalanced: the last rebalances, the last one first."""
     from cli.admin.ledger.ledger_listing import compute_why

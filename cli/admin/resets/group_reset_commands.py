@@ -84,7 +84,7 @@ def reset(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Set the committed offsets of a group, as kafka-consumer-groups.sh --reset-offsets does."""
     from cli.admin.resets.reset_client import connect_for_resets
@@ -138,7 +138,7 @@ def seek(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Set the committed offset of a partition or a topic: `reset` in short."""
     from cli.admin.resets.reset_client import connect_for_resets

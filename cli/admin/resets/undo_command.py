@@ -53,7 +53,7 @@ def undo(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Undo a reset, a deletion or the expiry of a group's offsets, while the history lasts."""
     from cli.admin.resets.reset_client import connect_for_resets

@@ -58,7 +58,7 @@ def watch_group(
     ] = WatchFormat.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show what changes in a group, until it is gone or Ctrl-C."""
     from cli.admin.watch.watching import watch

@@ -62,7 +62,7 @@ def whatif(
     output: OutputOption = Format.TABLE,
     server: ServerOption = DEFAULT_SERVER,
     command_config: CommandConfigOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,  # type: ignore[assignment]
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Show what changes would move in a consumer group; nothing is changed."""
     from cli.admin.whatif.whatif_listing import (
