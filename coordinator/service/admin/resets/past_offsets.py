@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from coordinator.service.admin.resets.reset_plan import Offsets, Place
+from coordinator.service.admin.resets.reset_plan import Offsets, Place, Rows
 from coordinator.service.calls.past_positions import read_past
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.error_statuses import InvalidField
@@ -17,7 +17,7 @@ from model.errors import GroupError, NothingToUndo
 from model.ids import GroupId, LogOffset, TopicName
 from model.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
 from model.responses.offset_changes import ListOffsetChangesResponse
-from model.responses.offsets import FetchedTopic, OffsetFetchResponse
+from model.responses.offsets import FetchedOffset, FetchedTopic, OffsetFetchResponse
 from model.topics import TopicImage
 from muster.v1 import reset_pb2
 from wording.times import render_time
@@ -29,12 +29,14 @@ LOG_OFFSET_MAX = (1 << 63) - 2
 class Undone:
     """A change to undo: ``wanted`` are the offsets before it, ``left`` those that it left.
 
-    Both are of the partitions that it is about.
+    Both are of the partitions that it is about. ``rows`` are all offsets before it, with what had
+    been committed beside them.
     """
 
     change: OffsetChange
     wanted: Offsets
     left: Offsets
+    rows: Rows = field(default_factory=dict)
 
 
 def compute_undone(change: OffsetChange, before: Offsets, after: Offsets) -> Undone:
@@ -59,13 +61,14 @@ async def read_undone(
     """What there is to undo of a change. Raises ``NothingToUndo``."""
     asked = undo.log_offset if undo.HasField("log_offset") else None
     change = await _find_change(services, caller, group_id, asked)
-    before: Offsets = {}
+    rows: Rows = {}
     if change.first:
         position = AsOfOffset(LogOffset(change.first - 1))
-        before = await read_past_offsets(services, caller, group_id, position, image)
+        rows = await _read_past_rows(services, caller, group_id, position, image)
     position = AsOfOffset(change.last)
     after = await read_past_offsets(services, caller, group_id, position, image)
-    undone = compute_undone(change, before, after)
+    before = {place: row.offset for place, row in rows.items()}
+    undone = replace(compute_undone(change, before, after), rows=rows)
     if not undone.wanted:
         raise NothingToUndo(
             f"There is nothing to undo: the change of group {group_id} at log offset "
@@ -102,6 +105,13 @@ async def read_past_offsets(
     services: Services, caller: Caller, group_id: GroupId, as_of: AsOf, image: TopicImage
 ) -> Offsets:
     """All that were committed at a past position, of topics that are still there."""
+    rows = await _read_past_rows(services, caller, group_id, as_of, image)
+    return {place: row.offset for place, row in rows.items()}
+
+
+async def _read_past_rows(
+    services: Services, caller: Caller, group_id: GroupId, as_of: AsOf, image: TopicImage
+) -> dict[Place, FetchedOffset]:
     command = OffsetFetch(caller, group_id, None)
     past = await read_past(services, group_id, as_of, (command,))
     (response,) = past.responses
@@ -114,13 +124,17 @@ async def read_past_offsets(
         # A topic made again under the name of a deleted one has other records.
         return now is not None and topic.topic_id in (None, now.topic_id)
 
-    return find_committed([topic for topic in response.topics if is_there(topic)])
+    return _find_rows([topic for topic in response.topics if is_there(topic)])
 
 
 def find_committed(topics: Iterable[FetchedTopic]) -> dict[Place, int]:
     """The offsets of a fetch, without partitions that have none."""
+    return {place: row.offset for place, row in _find_rows(topics).items()}
+
+
+def _find_rows(topics: Iterable[FetchedTopic]) -> dict[Place, FetchedOffset]:
     return {
-        (topic.name, row.partition): row.offset
+        (topic.name, row.partition): row
         for topic in topics
         for row in topic.partitions
         if topic.name is not None and row.offset >= 0

@@ -11,14 +11,16 @@ from coordinator.service.wire.error_statuses import InvalidField
 from model.commands.offsets import TopicOffsets
 from model.errors import ErrorCode, ResetRefused
 from model.ids import GroupId, TopicName
-from model.log.commit_records import make_offset_columns
+from model.log.commit_records import OffsetRow, make_offset_columns
 from model.offset_changes import NO_OFFSET
+from model.responses.offsets import FetchedOffset
 from model.responses.resets import OffsetsReset
 from model.topics import TopicImage
 from muster.v1 import reset_pb2
 
 Place: TypeAlias = tuple[TopicName, int]
 Offsets: TypeAlias = Mapping[Place, int]
+Rows: TypeAlias = Mapping[Place, FetchedOffset]
 
 OFFSET_MAX: Final = (1 << 63) - 1
 
@@ -187,13 +189,21 @@ def compute_again(
 
 
 def compute_topic_offsets(
-    plan: Sequence[PlannedOffset], image: TopicImage
+    plan: Sequence[PlannedOffset], image: TopicImage, past: Rows
 ) -> tuple[TopicOffsets, ...]:
-    """The offsets of a plan as a command has them: of the topics that it was made for."""
-    rows: dict[TopicName, list[tuple[int, int, int, str]]] = {}
+    """The offsets of a plan as a command has them: of the topics that it was made for.
+
+    What an undo brings back has the leader epoch and the metadata that ``past`` has of it.
+    """
+    rows: dict[TopicName, list[OffsetRow]] = {}
     for each in plan:
         name, partition = each.place
-        rows.setdefault(name, []).append((partition, each.after, -1, ""))
+        leader_epoch, metadata = -1, ""
+        former = past.get(each.place)
+        if former is not None and former.offset == each.after:
+            leader_epoch = -1 if former.leader_epoch is None else former.leader_epoch
+            metadata = former.metadata
+        rows.setdefault(name, []).append((partition, each.after, leader_epoch, metadata))
     by_name = image.by_name
     return tuple(
         TopicOffsets(

@@ -172,7 +172,7 @@ class ResetService(reset_pb2_grpc.ResetServiceServicer):
         command = ResetOffsets(
             caller,
             group_id,
-            compute_topic_offsets(plan, image),
+            compute_topic_offsets(plan, image, {} if undone is None else undone.rows),
             before,
             creates=request.create_group or undone is not None,
             undoes=None if undone is None else undone.change.first,

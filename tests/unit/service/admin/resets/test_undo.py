@@ -60,6 +60,13 @@ class Undos:
             for row in topic.partitions
         }
 
+    async def fetch_row(self) -> tuple[int | str, ...]:
+        """Offset, metadata, and the leader epoch if there is one, of the only one."""
+        found = await self.server.groups.FetchOffsets(group_pb2.FetchOffsetsRequest(group_id="g"))
+        ((row,),) = (topic.partitions for topic in found.topics)
+        epoch = (row.leader_epoch,) if row.HasField("leader_epoch") else ()
+        return (row.offset, row.metadata, *epoch)
+
     async def list(self) -> reset_pb2.ListOffsetChangesResponse:
         request = reset_pb2.ListOffsetChangesRequest(group_id="g")
         return await self.stub.ListOffsetChanges(request)
@@ -97,6 +104,21 @@ async def running(folder: Path, rights: Rights | None = None) -> AsyncIterator[U
 
 
 FIRST: Offsets = {("orders", 0): 10, ("orders", 1): 11, ("payments", 0): 12}
+
+
+async def test_what_is_committed_beside_an_offset_comes_back_with_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as group:
+        row = types_pb2.PartitionOffset(offset=10, leader_epoch=3, metadata="AQAAAYx")
+        topics = [types_pb2.TopicOffsets(topic_name="orders", partitions=[row])]
+        committed = group_pb2.CommitOffsetsRequest(group_id="g", topics=topics)
+        await group.server.groups.CommitOffsets(committed)
+        await group.reset({("orders", 0): 5})
+        assert await group.fetch_row() == (5, "")
+        await group.undo()
+        assert await group.fetch_row() == (10, "AQAAAYx", 3)
+        await group.server.admin.DeleteGroup(admin_pb2.DeleteGroupRequest(group_id="g"))
+        await group.undo()
+        assert await group.fetch_row() == (10, "AQAAAYx", 3)
 
 
 async def test_a_reset_is_undone_exactly_and_the_undo_of_it_is_what_it_set(tmp_path: Path) -> None:
