@@ -106,7 +106,7 @@ def _write_partition(
             counts.append(len(write.records))
         commit_times, rows = _make_commits(number, life, cluster)
         times += commit_times.tolist()
-        batches += map(memoryview, rows)  # type: ignore[arg-type]
+        batches += map(memoryview, rows)
         counts += [topic.partitions] * len(rows)
     order = np.argsort(np.array(times, dtype=np.int64), kind="stable").tolist()
     return _write_segments(log / f"__consumer_offsets-{log_partition}", order, batches, counts)

@@ -217,7 +217,7 @@ async def listening(site: Site) -> AsyncIterator[int]:
     async def metrics(accept: str) -> tuple[str, bytes]:
         return "text/plain", b""
 
-    server = HttpServer(lambda: True, metrics, {}, console=make_app(site))  # type: ignore[arg-type]
+    server = HttpServer(lambda: True, metrics, {}, console=make_app(site))
     port = await server.start("127.0.0.1", 0)
     try:
         yield port

@@ -53,7 +53,7 @@ def read_name(server: MusterServer, authority: Authority) -> str:
     ):
         found = tls.getpeercert()
     assert found is not None
-    return dict(pair[0] for pair in found["subject"])["commonName"]  # type: ignore
+    return dict(pair[0] for pair in found["subject"])["commonName"]  # type: ignore[misc]
 
 
 class Member:

@@ -71,7 +71,7 @@ def find_deadly() -> Callable[[Step], float | None] | None:
 def main() -> None:
     is_deadly = find_deadly()
     if is_deadly is not None:
-        takeover_machine.STEPS = DeadlyTable(is_deadly)  # type: ignore[misc]
+        takeover_machine.STEPS = DeadlyTable(is_deadly)  # type: ignore[attr-defined]
 
     from cli.main import main as run
 

@@ -158,7 +158,7 @@ async def test_very_many_offsets_are_several_lines() -> None:
             for change in doors.audit.changes[3:]
         ]
         assert [len(after) for _, after in noted] == [100, 100, 50]  # type: ignore[arg-type]
-        assert all(before.keys() == after.keys() for before, after in noted)  # type: ignore[attr-defined]
+        assert all(before.keys() == after.keys() for before, after in noted)  # type: ignore[union-attr]
 
 
 async def test_offsets_that_are_too_many_to_look_at_are_counted() -> None:

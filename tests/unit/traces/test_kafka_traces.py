@@ -96,7 +96,7 @@ async def test_a_sync_is_linked_with_the_commits_in_it() -> None:
     owns = [span for span in spans if span.kind is SpanKind.SERVER]
     assert set(linked) == {own.context.span_id for own in owns}
     assert len(owns) == 3
-    assert sum(int(sync.attributes["muster.sync.requests"]) for sync in syncs) == 3  # type: ignore[index, call-overload, arg-type]
+    assert sum(int(sync.attributes["muster.sync.requests"]) for sync in syncs) == 3  # type: ignore[index, arg-type, misc]
     for own in owns:
         sync = linked[own.context.span_id]
         flush = only(lambda span: span.name == "flush", children_of(own, spans))

@@ -56,7 +56,7 @@ def test_a_client_is_who_the_cluster_says_yes_to(version: int) -> None:
     [login] = gateway.logins.opened
     assert login.heard == ["PLAIN", plain()]
     assert login.is_settled
-    assert door.connection.passed is login  # type: ignore[attr-defined]
+    assert door.connection.passed is login
 
 
 @pytest.mark.parametrize("mechanism", [each.value for each in ScramMechanism])
@@ -272,7 +272,7 @@ def test_a_client_authenticates_again_on_another_connection() -> None:
     for taken in (False, True, False):
         door.log_in()
         login = gateway.logins.opened[-1]
-        assert door.connection.passed is login  # type: ignore[attr-defined]
+        assert door.connection.passed is login
         login.is_taken = taken
         gateway.clock.advance(LIFETIME_MS / 1_000 * 0.9)
     # What was sent on a connection is answered there: who sent it closes it.

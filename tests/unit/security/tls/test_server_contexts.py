@@ -131,7 +131,7 @@ def test_a_java_keystore_gets_the_command_that_converts_it(issued: Issued, tmp_p
     key = load_pem_private_key(issued.key.read_bytes(), None)
     secret = BestAvailableEncryption(b"x")
     store.write_bytes(
-        pkcs12.serialize_key_and_certificates(b"k", key, None, None, secret)  # type: ignore
+        pkcs12.serialize_key_and_certificates(b"k", key, None, None, secret)  # type: ignore[arg-type]
     )
     assert f"openssl pkcs12 -in {store} -nodes -out {store}.pem" in fault(
         keystore_location=str(store)

@@ -42,7 +42,7 @@ async def refusal_of(call: Any) -> tuple[float, float, str]:
         await call
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     trailers = dict(caught.value.trailing_metadata() or ())
-    status = Status.FromString(trailers[DETAILS_KEY])  # type: ignore[arg-type]
+    status = Status.FromString(trailers[DETAILS_KEY])
     info, retry = ErrorInfo(), RetryInfo()
     assert status.details[0].Unpack(info)
     assert status.details[1].Unpack(retry)

@@ -41,7 +41,7 @@ async def end_of(client: SessionClient) -> tuple[grpc.StatusCode, str]:
     """How the server ends the stream."""
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await client.end(closes=False)
-    trailers = dict(caught.value.trailing_metadata() or ())  # type: ignore[call-overload]
+    trailers = dict(caught.value.trailing_metadata() or ())  # type: ignore[var-annotated, arg-type]
     return caught.value.code(), str(trailers["muster-reason"])
 
 
