@@ -47,7 +47,7 @@ from gateway.sasl.exchange import SaslExchange
 from gateway.settings import GatewaySettings
 from gateway.topics.topic_catalogue import TopicCatalogue
 from gateway.wire_clock import Clock
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from model.commands.classic import ClassicHeartbeat, SyncGroup
 from model.commands.command import Command

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.api import RequestContext
-from model.acl_codes import OPERATION_CODES
-from model.acls import GROUP_OPERATIONS, Operation, ResourceType
+from model.access.acl_codes import OPERATION_CODES
+from model.access.acls import GROUP_OPERATIONS, Operation, ResourceType
 
 NOT_REQUESTED: Final = -(2**31)
 """The field's value when the client did not request it."""

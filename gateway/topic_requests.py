@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from coordinator.runtime.api import Answer
 from gateway.api import RequestContext
 from gateway.topics.topic_catalogue import PartitionKey, TopicCatalogue, TopicDataError
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.command import Command
 from model.errors import ErrorCode
 from model.ids import TopicId

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     ANY_NAME,
     ANY_PRINCIPAL,

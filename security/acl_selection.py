@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterable, Sequence
 from itertools import chain, islice
 from typing import Final, TypeAlias, TypeVar
 
-from model.acl_codes import OPERATION_CODES, PERMISSION_CODES
-from model.acls import Acl, AclFilter, Permission, ResourcePattern
+from model.access.acl_codes import OPERATION_CODES, PERMISSION_CODES
+from model.access.acls import Acl, AclFilter, Permission, ResourcePattern
 from model.commands.access import ACLS_PER_COMMAND_MAX
 
 T = TypeVar("T")

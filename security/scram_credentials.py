@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from model.scram import ScramCredential, ScramMechanism
+from model.access.scram import ScramCredential, ScramMechanism
 
 _NONE: Final[Mapping[ScramMechanism, ScramCredential]] = MappingProxyType({})
 

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 from typing import Final
 
-from model.scram import ScramCredential, ScramMechanism
+from model.access.scram import ScramCredential, ScramMechanism
 
 HASHES: Final = {ScramMechanism.SHA_256: "sha256", ScramMechanism.SHA_512: "sha512"}
 """The hash of each mechanism, by its name in ``hashlib``."""

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from google.protobuf.message import Message
 
-from model.acl_codes import (
+from model.access.acl_codes import (
     OPERATION_CODES,
     OPERATIONS,
     PATTERN_TYPE_CODES,
@@ -17,9 +17,9 @@ from model.acl_codes import (
     RESOURCE_TYPE_CODES,
     RESOURCE_TYPES,
 )
-from model.acls import Acl, ResourcePattern, Rule
+from model.access.acls import Acl, ResourcePattern, Rule
+from model.access.quotas import DEFAULT_NAME, QuotaEntity
 from model.log.side_records import AclSideKey, AclSideValue, QuotaSideKey, QuotaSideValue
-from model.quotas import DEFAULT_NAME, QuotaEntity
 from storage import side_pb2
 from storage.codec.errors import CodecError
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from model.causes import Cause, CauseKind
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.rebalances import HeldUp, HeldUpBy, Rebalance
+from model.past.causes import Cause, CauseKind
+from model.past.rebalances import HeldUp, HeldUpBy, Rebalance
 from storage import causes_pb2
 from storage.codec.errors import CodecError
 

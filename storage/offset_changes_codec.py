@@ -12,7 +12,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from model.ids import GroupId, LogOffset
-from model.offset_changes import OffsetChange, OffsetChangeKind
+from model.past.offset_changes import OffsetChange, OffsetChangeKind
 from storage import causes_pb2
 from storage.codec.errors import CodecError
 

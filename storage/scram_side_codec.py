@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
+from model.access.scram import FAKE_SALT_SECRET_BYTES, MECHANISM_CODES, MECHANISMS, ScramCredential
 from model.log.side_records import FakeSaltSecretValue, ScramCredentialKey
-from model.scram import FAKE_SALT_SECRET_BYTES, MECHANISM_CODES, MECHANISMS, ScramCredential
 from storage import side_pb2
 from storage.codec.errors import CodecError
 from storage.log_store import FormatTooNew

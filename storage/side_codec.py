@@ -6,6 +6,7 @@ from typing import assert_never
 
 from google.protobuf.message import DecodeError, Message
 
+from model.access.scram import ScramCredential
 from model.client_assignors import (
     ClientAssignorsKey,
     ClientAssignorsValue,
@@ -47,7 +48,6 @@ from model.log.side_records import (
     TopicSideValue,
 )
 from model.places import GroupPlace
-from model.scram import ScramCredential
 from storage import side_pb2
 from storage.access_side_codec import (
     compute_access_message,

@@ -14,7 +14,6 @@ from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH, 
 from coordinator.core.state.epoch_causes import compute_leave_kind
 from coordinator.core.state.outcome import CancelRebalanceTimeout, Outcome
 from coordinator.core.state.shard import Shard
-from model.causes import CauseKind
 from model.commands.consumer import (
     ConsumerGroupLeave,
     Deadline,
@@ -26,6 +25,7 @@ from model.errors import ErrorCode, GroupError, GroupIdNotFound
 from model.ids import InstanceId, MemberId
 from model.log.records import MemberState
 from model.now import Now
+from model.past.causes import CauseKind
 from model.responses.classic import LeaveGroupResponse
 from model.responses.consumer import ConsumerGroupLeaveResponse
 from model.responses.response import Done, Response

@@ -41,12 +41,12 @@ from coordinator.core.state.epoch_causes import compute_member_cause
 from coordinator.core.state.outcome import BeginClassicSessions, Outcome, convert
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
-from model.causes import CauseKind
 from model.commands.classic import JoinProtocol
 from model.configs.migration_policy import allows_downgrade
 from model.ids import MemberId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue, GroupMetadataValue
 from model.now import Now
+from model.past.causes import CauseKind
 from model.responses.response import Response
 from model.value import value
 from muster.assignors import embedded

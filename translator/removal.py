@@ -14,12 +14,12 @@ from coordinator.core.state.classic.classic_states import ClassicGroupState
 from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.causes import CauseKind
 from model.commands.consumer import LeaveGroup
 from model.commands.groups import RemoveMembers
 from model.errors import PolicyViolation, UnknownMemberId
 from model.ids import MemberId
 from model.now import Now
+from model.past.causes import CauseKind
 from model.responses.groups import DescribedClassicMember, MembersRemoved
 from translator.departure import compute_departure, find_leaving_member
 

@@ -51,7 +51,6 @@ from coordinator.core.state.outcome import (
 )
 from coordinator.core.state.shard import Shard, SoftState
 from coordinator.core.state.steps import Steps
-from model.causes import Cause, CauseKind
 from model.client_assignors import (
     CLASSIC_VERSION,
     InstalledMetadataKey,
@@ -69,6 +68,7 @@ from model.log.records import (
 )
 from model.log.side_records import SideRecord
 from model.now import Now
+from model.past.causes import Cause, CauseKind
 from model.responses.classic import JoinGroupResponse
 from translator.readiness import (
     Candidate,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cli.errors import CommandError, ExitCode
-from model.scram import NEW_SALT_BYTES, PASSWORD_BYTES_MAX, ScramMechanism
+from model.access.scram import NEW_SALT_BYTES, PASSWORD_BYTES_MAX, ScramMechanism
 from model.secret import Secret
 
 if TYPE_CHECKING:

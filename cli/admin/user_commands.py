@@ -22,7 +22,7 @@ from cli.options import (
     YesOption,
 )
 from cli.output import Format, Listing, print_listing, print_note
-from model.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism
+from model.access.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism
 
 if TYPE_CHECKING:
     from muster.v1 import user_pb2

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 
 State: TypeAlias = Mapping[str, object]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.runtime.audit import NO_AUDIT, Audit
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from security.acl_index import AclIndex, Decision, Request
 from security.hosts import canonize_host

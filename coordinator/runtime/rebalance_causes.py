@@ -10,8 +10,8 @@ from typing import Final
 import structlog
 
 from coordinator.core.state.outcome import NoteEpochCauses
-from model.causes import Cause
 from model.ids import GroupId
+from model.past.causes import Cause
 
 log = structlog.get_logger()
 

@@ -41,13 +41,13 @@ from coordinator.runtime.parts import Parts, Surroundings
 from coordinator.runtime.targets.client_assignments import ClientAssignments
 from coordinator.runtime.topics.topic_images import TopicsCallback
 from coordinator.runtime.trips.trips import Trips
+from model.access.scram import FAKE_SALT_SECRET_BYTES
 from model.commands.command import Command
 from model.commands.offsets import OffsetCommit
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogPartition, MemberId, TopicName, compute_log_partition
 from model.places import GroupPlace
 from model.responses.response import Response
-from model.scram import FAKE_SALT_SECRET_BYTES
 from model.topics import Topic, TopicImage
 from muster.assignors.registry import ASSIGNORS, Assignors
 from security.acl_index import AclIndex

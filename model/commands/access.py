@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from model.acls import Acl
+from model.access.acls import Acl
 from model.caller import Caller
 from model.value import value
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from model.access.quotas import QuotaAlteration
 from model.caller import Caller
-from model.quotas import QuotaAlteration
 from model.value import value
 
 ALTERATIONS_PER_COMMAND_MAX: Final = 500

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from model.access.scram import ScramCredential, ScramMechanism
 from model.caller import Caller
-from model.scram import ScramCredential, ScramMechanism
 from model.value import value
 
 ALTERATIONS_PER_COMMAND_MAX: Final = 1_000

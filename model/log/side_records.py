@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from model.acls import Acl
+from model.access.acls import Acl
+from model.access.quotas import QuotaEntity
+from model.access.scram import ScramCredential, ScramMechanism
 from model.client_assignors import (
     ClientAssignorsKey,
     ClientAssignorsValue,
@@ -25,8 +27,6 @@ from model.ids import (
     TopicName,
 )
 from model.places import GroupPlace
-from model.quotas import QuotaEntity
-from model.scram import ScramCredential, ScramMechanism
 from model.secret import HIDDEN
 from model.value import value
 

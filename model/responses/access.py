@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.acls import Acl
+from model.access.acls import Acl
 from model.value import value
 
 

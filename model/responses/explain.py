@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.ids import GroupId
-from model.rebalances import EndedRebalance, UnreadableRebalance
+from model.past.rebalances import EndedRebalance, UnreadableRebalance
 from model.value import value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.offset_changes import OffsetChange
+from model.past.offset_changes import OffsetChange
 from model.value import value
 
 

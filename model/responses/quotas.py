@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from model.access.quotas import QuotaEntity
 from model.errors import GroupError
-from model.quotas import QuotaEntity
 from model.value import value
 
 

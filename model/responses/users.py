@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from model.access.scram import ScramCredential, ScramMechanism
 from model.errors import GroupError
-from model.scram import ScramCredential, ScramMechanism
 from model.value import value
 
 

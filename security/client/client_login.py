@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import scramp
 from scramp.core import ScramException
 
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from security.sasl.conversation import OAUTHBEARER, NotAuthenticated
 from security.sasl.plain import PLAIN
 

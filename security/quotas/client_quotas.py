@@ -9,8 +9,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
-from model.caller import Caller
-from model.quotas import (
+from model.access.quotas import (
     COMMIT_RATE,
     GROUPS_MAX,
     JOIN_RATE,
@@ -19,6 +18,7 @@ from model.quotas import (
     REQUEST_RATE,
     QuotaEntity,
 )
+from model.caller import Caller
 from security.quotas.addresses import find_address
 from security.quotas.holdings import Held, Holdings, IsHeld
 from security.quotas.quota_index import Limit, QuotaIndex

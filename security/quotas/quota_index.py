@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from model.quotas import (
+from model.access.quotas import (
     CONNECTION_RATE,
     DEFAULT_NAME,
     GROUPS_MAX,

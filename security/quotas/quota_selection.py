@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final, TypeAlias
 
-from model.quotas import IP, QuotaEntity, QuotaFilter
+from model.access.quotas import IP, QuotaEntity, QuotaFilter
 from security.quotas.addresses import parse_address
 
 Quotas: TypeAlias = tuple[QuotaEntity, Mapping[str, float]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from security.identity import Identity
 from security.sasl.conversation import OAUTHBEARER, NotAuthenticated, decode_text
 from security.sasl.plain import PLAIN

@@ -13,7 +13,7 @@ from typing import Final
 import scramp
 from scramp.utils import ServerError
 
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from security.identity import Identity
 from security.sasl.conversation import Authenticated, Challenge, NotAuthenticated, Step, decode_text
 from security.sasl.scram_users import find_credential

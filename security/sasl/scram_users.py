@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Callable
 from typing import Final
 
-from model.scram import (
+from model.access.scram import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,
     NEW_SALT_BYTES,

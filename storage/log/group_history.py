@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Protocol, assert_never
 
-from model.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from model.ids import GroupId, LogOffset, LogPartition
+from model.past.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from model.value import value
 from storage.codec.batches import decode_batch
 from storage.codec.errors import TruncatedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from console.pages.actions_page import ACTIONS
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, group_pb2
 from tests.support.authorizers import Rights
 from tests.support.console.acting import Fields, act, confirm, preview, read_form

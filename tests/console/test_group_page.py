@@ -14,7 +14,7 @@ from console.pages import lanes_page
 from console.urls import make_url
 from console.views.lanes_view import compute_lanes_view
 from console.visible import show_all
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import group_pb2, types_pb2
 from tests.golden.past_server import import_golden, running_past_server
 from tests.support.authorizers import Rights

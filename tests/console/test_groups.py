@@ -8,7 +8,7 @@ import pytest
 
 from console.listing.group_pages import ROWS_MAX
 from console.visible import show_all
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from tests.support.authorizers import Rights
 from tests.support.console.browser import Browser, make_site, read_tags, read_text
 from tests.support.console.crowd import CountedCalls, commit, commit_all, join, leave

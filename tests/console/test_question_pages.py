@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.assignors.embedded import (
     Assignment,
     Subscription,

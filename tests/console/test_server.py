@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from tests.server import MusterServer
 from tests.support.authorizers import Rights
 from tests.support.console.browser import Browser, find_csrf, make_site, read_tags, read_text

@@ -12,7 +12,7 @@ import pytest
 from coordinator.core.groups.acl_changes import ACLS_MAX
 from coordinator.runtime.authorizer import AclAuthorizer
 from gateway.settings import GatewaySettings
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     Acl,
     Operation,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from coordinator.core.groups.quota_changes import ENTITIES_MAX
+from model.access.quotas import QuotaAlteration, QuotaChange
 from model.caller import INTERNAL
 from model.commands.quotas import ALTERATIONS_PER_COMMAND_MAX, AlterQuotas
-from model.quotas import QuotaAlteration, QuotaChange
 from security.quotas.client_quotas import ClientQuotas
 from tests.cost.server import CostServer, cost_server
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted

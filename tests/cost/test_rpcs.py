@@ -56,17 +56,17 @@ from coordinator.service.streams.session_turns import Turns
 from coordinator.service.streams.sessions import SessionRegistry
 from coordinator.service.watch.watched_groups import WatchedGroups
 from coordinator.service.wire.limits import compute_limits
-from model.as_of import LogPosition
+from model.access.scram import USERS_MAX
 from model.caller import ANONYMOUS, INTERNAL
-from model.causes import Cause, CauseKind
 from model.commands.access import ACLS_PER_COMMAND_MAX
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicName
 from model.log.records import ClassicGroupMember, GroupMetadataKey, GroupMetadataValue, Record
-from model.offset_changes import OffsetChange, OffsetChangeKind
-from model.ownerships import Lane, Moment, Ownerships, OwningMember
-from model.rebalances import Rebalance
-from model.scram import USERS_MAX
+from model.past.as_of import LogPosition
+from model.past.causes import Cause, CauseKind
+from model.past.offset_changes import OffsetChange, OffsetChangeKind
+from model.past.ownerships import Lane, Moment, Ownerships, OwningMember
+from model.past.rebalances import Rebalance
 from muster.v1 import (
     access_pb2,
     admin_pb2,

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator.runtime.authorizer import AclAuthorizer
+from model.access.scram import USERS_MAX, ScramCredential, ScramMechanism
 from model.caller import ANONYMOUS, INTERNAL
 from model.commands.users import (
     ALTERATIONS_PER_COMMAND_MAX,
@@ -16,7 +17,6 @@ from model.commands.users import (
     ScramUpsertion,
 )
 from model.errors import ErrorCode
-from model.scram import USERS_MAX, ScramCredential, ScramMechanism
 from tests.cost.server import CostServer, cost_server
 from tests.cost.turns import ATOMIC_STEPS_MAX, Counted
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from coordinator.runtime.as_of.history_answers import PastGroup
 from coordinator.runtime.offsets import offset_deletion
 from coordinator.service.admin.resets.past_offsets import compute_undone, find_committed
-from model.as_of import AsOfOffset
 from model.commands.command import Command
 from model.commands.groups import DeleteGroup
 from model.commands.offset_changes import ListOffsetChanges
@@ -19,7 +18,8 @@ from model.commands.offsets import DeleteOffsets, OffsetFetch, TopicOffsets
 from model.commands.resets import ResetOffsets
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.log.commit_records import make_offset_columns
-from model.offset_changes import NO_OFFSET, OffsetChange
+from model.past.as_of import AsOfOffset
+from model.past.offset_changes import NO_OFFSET, OffsetChange
 from model.responses.offset_changes import ListOffsetChangesResponse
 from model.responses.offsets import OffsetFetchResponse
 from storage.log.group_history import GroupQuestion, fold_group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     Acl,
     Operation,

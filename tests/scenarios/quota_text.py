@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from model.access.quotas import ENTITY_TYPES, QuotaAlteration, QuotaChange, QuotaEntity, name_parts
 from model.commands.quotas import AlterQuotas, DescribeQuotas
-from model.quotas import ENTITY_TYPES, QuotaAlteration, QuotaChange, QuotaEntity, name_parts
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from tests.support.virtual.server import CALLER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from model.causes import CauseKind
+from model.past.causes import CauseKind
 from tests.groups import CHECKOUT
 
 HERE = Path(__file__).parent

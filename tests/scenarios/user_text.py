@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from model.access.scram import ScramCredential, ScramMechanism
 from model.commands.users import (
     AlterUserScramCredentials,
     DescribeUserScramCredentials,
@@ -16,7 +17,6 @@ from model.responses.users import (
     AlterUserScramCredentialsResponse,
     DescribeUserScramCredentialsResponse,
 )
-from model.scram import ScramCredential, ScramMechanism
 from tests.scenarios.acl_text import Said
 from tests.support.virtual.server import CALLER
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from model.causes import Cause
 from model.commands.explain import ExplainRebalances
 from model.ids import GroupId
-from model.rebalances import EndedRebalance, Ending
+from model.past.causes import Cause
+from model.past.rebalances import EndedRebalance, Ending
 from model.responses.explain import ExplainGroupResponse
 from tests.support.virtual.server import CALLER
 

@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from gateway.sasl.sasl_listener import SaslListener
 from gateway.wire_listener import WireListener
+from model.access.scram import ScramMechanism
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.scram import ScramMechanism
 from model.secret import Secret
 from security.endpoints import Endpoint, SecurityProtocol
 from security.sasl.oauthbearer import OauthBearer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator.runtime.audit import Change
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from model.acl_codes import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES
-from model.acls import Acl, ResourcePattern, Rule
+from model.access.acl_codes import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES
+from model.access.acls import Acl, ResourcePattern, Rule
 from security.acl_index import AclIndex
 
 T = TypeVar("T")

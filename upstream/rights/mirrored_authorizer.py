@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.runtime.audit import NO_AUDIT, Audit
 from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from security.acl_index import AclIndex
 

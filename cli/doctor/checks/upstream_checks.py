@@ -14,8 +14,8 @@ from cli.settings import Resolved
 from cli.settings.tables.upstream_table import BOOTSTRAP, RELAY_PORTS
 from cli.settings.upstream_rules import parse_relay_ports
 from gateway.codec.client_frames import ClientRequest, api_name
-from model.acl_codes import OPERATION_CODES
-from model.acls import Operation
+from model.access.acl_codes import OPERATION_CODES
+from model.access.acls import Operation
 from model.errors import ErrorCode
 from upstream.cluster.cluster import Cluster, ClusterUnreachable
 from upstream.cluster.cluster_client import ClusterClient

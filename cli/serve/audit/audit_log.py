@@ -17,7 +17,7 @@ from cli.serve.audit.gathering import Gathering, Line, Repeated
 from cli.serve.audit.sinks import FileSink, Sink, StdoutSink
 from cli.settings import Resolved
 from coordinator.runtime.audit import Change
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 
 log = structlog.get_logger("muster.audit")

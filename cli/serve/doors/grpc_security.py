@@ -22,7 +22,7 @@ from coordinator.service.credentials.login_checks import LoginChecks
 from coordinator.service.credentials.password_checks import PasswordChecks
 from coordinator.service.credentials.server_tls import ServerTls
 from coordinator.service.credentials.shared_checks import SharedChecks
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from security.sasl.conversation import OAUTHBEARER
 from security.scram_credentials import ScramCredentials
 from security.tls.tls_settings import ClientAuth

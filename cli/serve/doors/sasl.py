@@ -9,7 +9,7 @@ from cli.errors import CommandError, ExitCode
 from cli.settings import Resolved, SettingsError, Value
 from cli.settings.listeners.listener_tls import PREFIX, compute_prefix_name, get_of_listener
 from gateway.sasl.sasl_listener import SaslListener
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from model.secret import Secret
 from security.endpoints import Endpoint
 from security.sasl.claimed_names import make_name_readers

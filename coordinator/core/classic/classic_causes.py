@@ -7,9 +7,9 @@ from typing import Final
 from coordinator.core.state.classic.classic_group import ClassicMember
 from coordinator.core.state.classic.classic_states import ClassicEvent
 from coordinator.core.state.epoch_causes import cut_reason
-from model.causes import Cause, CauseKind
 from model.commands.classic import JoinGroup
 from model.ids import MemberId
+from model.past.causes import Cause, CauseKind
 
 _KINDS: Final = {
     ClassicEvent.JOIN: CauseKind.SUBSCRIPTION_CHANGED,

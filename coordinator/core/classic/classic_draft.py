@@ -29,12 +29,12 @@ from coordinator.core.state.outcome import (
     RenewClassicSessions,
     Wait,
 )
-from model.causes import Cause
 from model.commands.classic import ClassicDeadline, JoinProtocol
 from model.errors import GroupError, MemberRemoved
 from model.ids import GroupId, InstanceId, MemberId
 from model.log.records import Record
 from model.now import Now
+from model.past.causes import Cause
 from model.responses.response import Response
 
 GROUP = MemberId("")

@@ -35,7 +35,6 @@ from coordinator.core.state.classic.classic_states import ClassicEvent, ClassicG
 from coordinator.core.state.classic.embedded_protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from coordinator.core.state.outcome import Outcome, Release, Wait
 from coordinator.core.state.shard import Shard
-from model.causes import Cause, CauseKind
 from model.commands.classic import PROTOCOLS_MAX, ClassicDeadline, JoinGroup
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import (
@@ -50,6 +49,7 @@ from model.errors import (
 )
 from model.ids import InstanceId, MemberId
 from model.now import Now
+from model.past.causes import Cause, CauseKind
 from model.responses.classic import JoinGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000

@@ -21,12 +21,12 @@ from coordinator.core.state.classic.classic_states import ClassicEvent
 from coordinator.core.state.epoch_causes import compute_leave_kind
 from coordinator.core.state.outcome import Outcome
 from coordinator.core.state.shard import Shard
-from model.causes import Cause, CauseKind
 from model.commands.classic import ClassicDeadline, ExpireClassicDeadline
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.errors import ErrorCode, GroupError, UnknownMemberId
 from model.ids import MemberId
 from model.now import Now
+from model.past.causes import Cause, CauseKind
 from model.responses.classic import LeaveGroupResponse
 from model.responses.response import Done
 

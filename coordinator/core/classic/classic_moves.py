@@ -23,7 +23,6 @@ from coordinator.core.state.outcome import (
     Outcome,
 )
 from coordinator.core.state.shard import Shard
-from model.causes import Cause, CauseKind
 from model.commands.classic import ClassicDeadline
 from model.commands.places import AdoptedMember, AdoptGroup, ReturnGroup
 from model.errors import GroupIdNotFound, NonEmptyGroup
@@ -35,6 +34,7 @@ from model.log.records import (
     Record,
 )
 from model.now import Now
+from model.past.causes import Cause, CauseKind
 from model.places import Place
 from model.responses.response import Done
 

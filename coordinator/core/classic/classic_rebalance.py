@@ -21,11 +21,11 @@ from coordinator.core.state.classic.classic_group import (
 )
 from coordinator.core.state.classic.classic_states import ClassicEvent, ClassicGroupState, Reaction
 from coordinator.core.state.outcome import ArmClassicDeadline
-from model.causes import Cause
 from model.commands.classic import ClassicDeadline
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError, RebalanceInProgress
 from model.ids import MemberId, compute_java_hash
+from model.past.causes import Cause
 from model.responses.classic import JoinedMember, JoinGroupResponse
 
 LEAST_WAIT_MS = 1_000

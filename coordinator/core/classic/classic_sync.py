@@ -21,7 +21,6 @@ from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMe
 from coordinator.core.state.classic.classic_states import STEPS, ClassicEvent, Reaction
 from coordinator.core.state.outcome import Outcome, Wait
 from coordinator.core.state.shard import Shard
-from model.causes import CauseKind
 from model.commands.classic import AssignmentFailure, ClassicDeadline, ClassicHeartbeat, SyncGroup
 from model.errors import (
     AssignmentFailed,
@@ -33,6 +32,7 @@ from model.errors import (
 )
 from model.ids import MemberId
 from model.now import Now
+from model.past.causes import CauseKind
 from model.responses.classic import ClassicHeartbeatResponse, SyncGroupResponse
 
 

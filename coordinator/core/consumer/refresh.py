@@ -13,8 +13,8 @@ from coordinator.core.target.target_assignment import (
     compute_preferred_of,
     is_assigned_otherwise,
 )
-from model.causes import Cause, CauseKind
 from model.commands.consumer import RefreshAssignor, RefreshTopics
+from model.past.causes import Cause, CauseKind
 from model.responses.response import Done
 
 

@@ -20,9 +20,9 @@ from coordinator.core.subscriptions.regex_changes import (
     compute_names_after,
     compute_regex_tombstones,
 )
-from model.causes import CauseKind
 from model.ids import MemberId
 from model.log.records import Record
+from model.past.causes import CauseKind
 from model.value import value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, assert_never
 
 from coordinator.core.state.outcome import Outcome
-from model.acls import Acl
+from model.access.acls import Acl
 from model.commands.access import (
     ACLS_PER_COMMAND_MAX,
     CreateAcls,

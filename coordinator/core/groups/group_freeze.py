@@ -20,7 +20,6 @@ from coordinator.core.state.freezes import check_not_frozen
 from coordinator.core.state.group_epochs import compute_epoch_bump
 from coordinator.core.state.outcome import ComputeTarget, Effect, NoteEpochCauses, Outcome
 from coordinator.core.state.shard import Shard
-from model.causes import Cause, CauseKind
 from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.errors import FreezeRefused
 from model.group_freeze import GroupFreeze
@@ -28,6 +27,7 @@ from model.ids import GroupId, MemberId
 from model.log.records import Record
 from model.log.side_records import GroupFreezeKey, SideRecord
 from model.now import Now
+from model.past.causes import Cause, CauseKind
 from model.responses.freezes import GroupFrozen, GroupResumed
 from model.what_if import Move
 

@@ -7,16 +7,7 @@ from collections.abc import Mapping
 from typing import Final, assert_never
 
 from coordinator.core.state.outcome import Outcome
-from model.commands.command import QuotaCommand
-from model.commands.quotas import (
-    ALTERATIONS_PER_COMMAND_MAX,
-    CHANGES_PER_ALTERATION_MAX,
-    AlterQuotas,
-    DescribeQuotas,
-)
-from model.errors import GroupError, InvalidRequest
-from model.log.side_records import QuotaSideKey, QuotaSideValue, SideRecord
-from model.quotas import (
+from model.access.quotas import (
     CLIENT_ID,
     CLIENT_KEYS,
     DEFAULT_NAME,
@@ -29,6 +20,15 @@ from model.quotas import (
     QuotaEntity,
     QuotaType,
 )
+from model.commands.command import QuotaCommand
+from model.commands.quotas import (
+    ALTERATIONS_PER_COMMAND_MAX,
+    CHANGES_PER_ALTERATION_MAX,
+    AlterQuotas,
+    DescribeQuotas,
+)
+from model.errors import GroupError, InvalidRequest
+from model.log.side_records import QuotaSideKey, QuotaSideValue, SideRecord
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from security.quotas.addresses import parse_address
 from security.quotas.quota_index import QuotaIndex

@@ -6,6 +6,16 @@ from collections.abc import Iterable
 from typing import Final, assert_never
 
 from coordinator.core.state.outcome import Outcome
+from model.access.scram import (
+    FAKE_SALT_SECRET_BYTES,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    SALT_BYTES_MAX,
+    USER_NAME_BYTES_MAX,
+    USERS_MAX,
+    ScramCredential,
+    ScramMechanism,
+)
 from model.commands.command import UserCommand
 from model.commands.users import (
     ALTERATIONS_PER_COMMAND_MAX,
@@ -33,16 +43,6 @@ from model.responses.response import Done
 from model.responses.users import (
     AlterUserScramCredentialsResponse,
     DescribeUserScramCredentialsResponse,
-)
-from model.scram import (
-    FAKE_SALT_SECRET_BYTES,
-    ITERATIONS_MAX,
-    ITERATIONS_MIN,
-    SALT_BYTES_MAX,
-    USER_NAME_BYTES_MAX,
-    USERS_MAX,
-    ScramCredential,
-    ScramMechanism,
 )
 from security.scram_credentials import ScramCredentials
 

@@ -20,7 +20,6 @@ from coordinator.core.state.metadata_hash import compute_metadata_hash
 from coordinator.core.state.outcome import Effect, FinishResetSoon, NoteEpochCauses, Outcome
 from coordinator.core.state.reset_of_group import ResetOfGroup, compute_reset_end
 from coordinator.core.state.shard import Shard
-from model.causes import Cause, CauseKind
 from model.commands.resets import FinishReset, ResetOffsets
 from model.errors import ResetRefused
 from model.group_resets import GroupReset, ResetTopic
@@ -37,7 +36,8 @@ from model.log.records import (
 )
 from model.log.side_records import GroupResetKey, SideRecord
 from model.now import Now
-from model.offset_changes import NO_OFFSET
+from model.past.causes import Cause, CauseKind
+from model.past.offset_changes import NO_OFFSET
 from model.responses.resets import OffsetsReset
 from model.responses.response import Done
 

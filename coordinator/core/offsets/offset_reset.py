@@ -35,7 +35,7 @@ from model.errors import (
 from model.ids import GroupId, MemberId
 from model.log.records import Record
 from model.now import Now
-from model.offset_changes import NO_OFFSET
+from model.past.offset_changes import NO_OFFSET
 from model.responses.resets import OffsetsReset, ResetProgress
 
 NAMED_MAX: Final = 5

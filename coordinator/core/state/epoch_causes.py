@@ -8,10 +8,10 @@ from typing import Final
 from coordinator.core.state.consumer.consumer_group import NOBODY, ConsumerGroup
 from coordinator.core.state.consumer.consumer_member import Member
 from coordinator.core.state.outcome import NoteEpochCauses
-from model.causes import Cause, CauseKind
 from model.commands.consumer import LeavingMember
 from model.ids import GroupId, MemberId, TopicId, TopicName
 from model.log.records import ConsumerGroupMemberMetadataValue
+from model.past.causes import Cause, CauseKind
 from model.topics import TopicImage
 
 CAUSES_MAX: Final = 5

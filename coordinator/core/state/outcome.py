@@ -10,7 +10,6 @@ from coordinator.core.state.classic.classic_group import ClassicGroup, Phase
 from coordinator.core.state.consumer.prepared_target import PreparedTarget
 from coordinator.core.state.conversion import Converted
 from coordinator.core.state.steps import Steps, run_at_once
-from model.causes import Cause
 from model.commands.classic import ClassicDeadline
 from model.commands.consumer import ReconcileMember
 from model.configs.assignor_configs import AssignorConfigs
@@ -20,6 +19,7 @@ from model.log.commit_records import OffsetCommits
 from model.log.records import Record
 from model.log.side_records import SideRecord
 from model.log.transaction_records import TransactionRecord
+from model.past.causes import Cause
 from model.responses.response import Response
 from model.value import value
 

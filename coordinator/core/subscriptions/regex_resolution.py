@@ -19,13 +19,13 @@ from coordinator.core.state.metadata_hash import (
 )
 from coordinator.core.state.outcome import Effect, NoteEpochCauses, Outcome
 from coordinator.core.state.shard import Shard
-from model.causes import Cause, CauseKind
 from model.ids import GroupId, TopicName
 from model.log.records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     Record,
 )
+from model.past.causes import Cause, CauseKind
 from model.responses.response import Done
 from model.topics import TopicImage
 

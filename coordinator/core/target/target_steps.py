@@ -7,8 +7,8 @@ from coordinator.core.state.group_epochs import compute_epoch_bump, compute_targ
 from coordinator.core.state.outcome import NoteEpochCauses, Outcome
 from coordinator.core.state.shard import Shard
 from coordinator.core.target.target_assignment import InstallTarget, TargetProblem
-from model.causes import Cause, CauseKind
 from model.ids import GroupId
+from model.past.causes import Cause, CauseKind
 from model.responses.response import Done
 from model.value import value
 from muster.assignors.legality import find_legal

@@ -34,7 +34,6 @@ from coordinator.core.target.target_install import handle_install_target
 from coordinator.core.target.target_steps import ContinueMoves, handle_continue_moves
 from coordinator.core.whatif.question import compute_new_member_ids, find_named_member
 from model.caller import INTERNAL, Caller
-from model.causes import CauseKind
 from model.commands.consumer import (
     ConsumerGroupHeartbeat,
     ReconcileMember,
@@ -45,6 +44,7 @@ from model.commands.freezes import ResumeGroup
 from model.configs.assignor_configs import PARTITIONS_MAX
 from model.ids import MemberId, TopicName
 from model.now import Now
+from model.past.causes import CauseKind
 from model.responses.response import Done
 from model.topics import compute_image_with
 from model.what_if import WhatIf

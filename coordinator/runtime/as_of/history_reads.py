@@ -32,13 +32,13 @@ from coordinator.runtime.as_of.history_worker import (
 )
 from coordinator.runtime.as_of.log_pages import LogPage, PageQuestion
 from coordinator.runtime.as_of.worker_process import Worker
-from model.as_of import AsOf, AsOfOffset, AsOfTimestamp
 from model.caller import INTERNAL
 from model.commands.groups import DescribeGroups
 from model.commands.offsets import OffsetFetch
 from model.errors import ErrorCode, GroupError, UnknownServerError, UnknownTopicOrPartition
 from model.ids import GroupId, LogOffset, LogPartition
-from model.ownerships import OwnershipQuestion
+from model.past.as_of import AsOf, AsOfOffset, AsOfTimestamp
+from model.past.ownerships import OwnershipQuestion
 from storage.log.group_history import GroupQuestion
 from storage.log.record_pages import RecordPage, RecordQuestion
 from storage.log.trim import HistoryStart

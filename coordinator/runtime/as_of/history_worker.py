@@ -27,12 +27,12 @@ from coordinator.runtime.as_of.history_answers import HistoryCommand, HistoryRes
 from coordinator.runtime.as_of.log_pages import LogPage, PageQuestion, read_page
 from coordinator.runtime.as_of.ownership_history import read_ownerships
 from coordinator.runtime.as_of.result_parts import encode_parts
-from model.as_of import LogPosition
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import GroupError
 from model.ids import LogOffset, LogPartition
 from model.log.side_records import TopicSideKey, TopicSideValue
-from model.ownerships import OwnershipQuestion, Ownerships
+from model.past.as_of import LogPosition
+from model.past.ownerships import OwnershipQuestion, Ownerships
 from model.topics import Topic, TopicImage
 from storage.codec.errors import CodecError
 from storage.log.group_history import (

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from coordinator.runtime.as_of.past_owners import PastOwners, Place
-from model.as_of import LogPosition
 from model.ids import LogOffset, LogPartition, TopicName
-from model.ownerships import Lane, Moment, OwnershipQuestion, Ownerships, OwningMember, Span
+from model.past.as_of import LogPosition
+from model.past.ownerships import Lane, Moment, OwnershipQuestion, Ownerships, OwningMember, Span
 from model.topics import TopicImage
 from storage.log.group_history import GroupQuestion, LogReads, begin_walk
 from storage.log.group_writes import GroupWrite, read_group_writes

@@ -27,7 +27,7 @@ from model.log.records import (
     RecordValue,
     TopicPartitions,
 )
-from model.ownerships import OwningMember
+from model.past.ownerships import OwningMember
 from model.topics import TopicImage
 
 Place: TypeAlias = tuple[TopicId | TopicName, int]

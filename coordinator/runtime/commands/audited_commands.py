@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias, assert_never, get_args
 
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.access import CreateAcls, DeleteAcls, DescribeAcls
 from model.commands.classic import ClassicHeartbeat, ExpireClassicDeadline, JoinGroup, SyncGroup
 from model.commands.client_assignment import InstallAssignment, PrepareAssignment

@@ -13,15 +13,15 @@ from coordinator.core.groups.quota_changes import compute_entity
 from coordinator.runtime.audit import State
 from coordinator.runtime.commands.audited_commands import CataloguedCommand, find_deleted
 from coordinator.runtime.topics.topic_images import TopicCatalogueRuntime
-from model.acls import Acl
+from model.access.acls import Acl
+from model.access.quotas import QuotaEntity
+from model.access.scram import ScramCredential, ScramMechanism
 from model.commands.access import CreateAcls, DeleteAcls
 from model.commands.configs import AlterGroupConfigs
 from model.commands.quotas import AlterQuotas
 from model.commands.topics import CreateTopic, DeleteTopic, GrowTopic, SetTopicRacks
 from model.commands.users import AlterUserScramCredentials, SetUser
 from model.errors import GroupError
-from model.quotas import QuotaEntity
-from model.scram import ScramCredential, ScramMechanism
 from model.topics import Topic
 from storage.codec.kinds import uuid_to_json
 

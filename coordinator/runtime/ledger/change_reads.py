@@ -7,7 +7,7 @@ from typing import Final
 from coordinator.core.state.shard import Shard
 from coordinator.core.state.steps import Steps
 from model.commands.offset_changes import ListOffsetChanges
-from model.offset_changes import OffsetChange
+from model.past.offset_changes import OffsetChange
 from model.responses.offset_changes import ListOffsetChangesResponse
 from storage.log.trim import read_history_start
 from storage.log_store import LogStore

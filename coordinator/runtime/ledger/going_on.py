@@ -13,9 +13,9 @@ from coordinator.core.state.classic.classic_group import ClassicGroup, Phase
 from coordinator.core.state.classic.classic_states import ClassicGroupState
 from coordinator.core.state.consumer.consumer_group import ConsumerGroup
 from coordinator.core.state.consumer.consumer_member import STATIC_LEAVE_EPOCH, Member
-from model.causes import Cause
 from model.ids import MemberId
-from model.rebalances import HeldUp, HeldUpBy, Rebalance
+from model.past.causes import Cause
+from model.past.rebalances import HeldUp, HeldUpBy, Rebalance
 
 HELD_UP_MAX: Final = 3
 """So many of the members are named that the others waited for."""

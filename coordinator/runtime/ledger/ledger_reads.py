@@ -13,7 +13,7 @@ from coordinator.runtime.ledger.rebalance_ledger import RebalanceLedger
 from model.commands.explain import ExplainRebalances
 from model.errors import GroupIdNotFound
 from model.ids import GroupId
-from model.rebalances import EndedRebalance, Ending, Rebalance, UnreadableRebalance
+from model.past.rebalances import EndedRebalance, Ending, Rebalance, UnreadableRebalance
 from model.responses.explain import ExplainGroupResponse
 from storage.causes_codec import (
     decode_causes_key,

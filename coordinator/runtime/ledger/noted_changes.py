@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from model.ids import GroupId, LogOffset
-from model.offset_changes import OffsetChangeKind
+from model.past.offset_changes import OffsetChangeKind
 
 
 class NotedChange(NamedTuple):

@@ -16,7 +16,7 @@ from model.commands.offsets import DeleteOffsets, ExpireOffsets
 from model.commands.resets import FinishReset, ResetOffsets
 from model.ids import GroupId
 from model.log.records import OffsetCommitKey
-from model.offset_changes import OffsetChange, OffsetChangeKind
+from model.past.offset_changes import OffsetChange, OffsetChangeKind
 from model.responses.response import Done
 from storage.log_store import Change
 from storage.offset_changes_codec import encode_change_key, encode_offset_change

@@ -32,7 +32,7 @@ from coordinator.runtime.loop.stats import Stats
 from model.commands.classic import ClassicDeadline, ExpireClassicDeadline, JoinGroup
 from model.commands.consumer import ConsumerGroupHeartbeat, ReconcileMember
 from model.ids import GroupId
-from model.rebalances import HeldUp, HeldUpBy, Rebalance
+from model.past.rebalances import HeldUp, HeldUpBy, Rebalance
 from storage.causes_codec import encode_causes_key, encode_rebalance
 from storage.log_store import Change
 

@@ -7,10 +7,10 @@ from typing import Final
 from coordinator.core.deadlines.liveness import Liveness
 from coordinator.core.deadlines.member_liveness import compute_heard_ms
 from coordinator.core.state.shard import Shard
-from model.causes import Cause, CauseKind
 from model.commands.classic import ClassicDeadline
 from model.commands.consumer import Deadline, ExpireMember
 from model.ids import GroupId, MemberId
+from model.past.causes import Cause, CauseKind
 
 GONE: Final = (
     CauseKind.MEMBER_LEFT,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from coordinator.core.replay.invariants import INVARIANTS
 from coordinator.runtime.loop.refused_joins import RefusedJoins
-from model.causes import CauseKind
+from model.past.causes import CauseKind
 
 
 class Histogram:

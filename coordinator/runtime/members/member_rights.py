@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from coordinator.runtime.api import Coordinator
 from coordinator.runtime.authorizer import AllowAll, Authorizer
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from model.errors import GroupAuthorizationFailed, GroupError, TopicAuthorizationFailed
 from model.ids import GroupId, MemberId, TopicName

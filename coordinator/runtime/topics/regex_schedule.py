@@ -27,7 +27,7 @@ from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.clock import Cancellable, Scheduler, SteadyClock
 from coordinator.runtime.loop.slices import REFUSED_RETRY_MS, Steps
 from coordinator.runtime.topics.regex_matches import SLICE_TOPICS, MatchingLane, RegexMatches, Slice
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.configs.coordinator_settings import CoordinatorSettings

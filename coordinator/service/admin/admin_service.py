@@ -26,7 +26,7 @@ from coordinator.service.wire.paging import (
     compute_page_token,
     compute_visible,
 )
-from model.acls import GROUP_OPERATIONS, Operation
+from model.access.acls import GROUP_OPERATIONS, Operation
 from model.caller import Caller
 from model.commands.command import TopicCommand
 from model.commands.groups import ConsumerGroupDescribe, DescribeGroups, ListGroups

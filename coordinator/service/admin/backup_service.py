@@ -16,7 +16,7 @@ from coordinator.service.calls.access import Access
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.wire.error_statuses import InvalidField
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.caller import Caller
 from model.errors import (
     ClusterAuthorizationFailed,

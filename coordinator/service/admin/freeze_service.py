@@ -14,7 +14,7 @@ from coordinator.service.calls.request_ids import RequestIds
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import decode_group_id
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.what_if import ComputeWhatIf

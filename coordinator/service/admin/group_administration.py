@@ -16,7 +16,7 @@ from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import decode_any_group_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField, encode_error
-from model.acls import Operation
+from model.access.acls import Operation
 from model.commands.configs import (
     AlterGroupConfigs,
     ConfigChange,

@@ -20,7 +20,7 @@ from coordinator.service.credentials.peer_host import compute_client_host
 from coordinator.service.credentials.refusals import EXPIRED_CREDENTIALS, refuse
 from coordinator.service.watch.watched_groups import TooManyWatches
 from coordinator.service.wire.decode import decode_any_group_id
-from model.acls import Operation
+from model.access.acls import Operation
 from model.ids import GroupId, TopicName
 from muster.v1 import admin_pb2
 

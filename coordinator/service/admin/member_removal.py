@@ -20,7 +20,7 @@ from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import check_id, decode_offset_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.limits import Limits
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.commands.consumer import LeavingMember
 from model.commands.groups import RemoveMembers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator.service.calls.access import Access
 from coordinator.service.wire.answer_slices import make_rows, run_steps
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.what_if import Load, Move, WhatIfAnswer
 from muster.v1 import what_if_pb2

@@ -15,7 +15,7 @@ from coordinator.service.calls.services import Services
 from coordinator.service.wire.decode import check_id, check_topic_name, decode_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.limits import Limits
-from model.acls import Operation
+from model.access.acls import Operation
 from model.commands.what_if import ComputeWhatIf
 from model.configs.assignor_configs import Weight, parse_weights
 from model.errors import InvalidPartitions

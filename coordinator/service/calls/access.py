@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinator.runtime.authorizer import AclAuthorizer, Authorizer
 from coordinator.service.calls.grpc_caller import compute_caller
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.caller import Caller
 from model.errors import (
     ClusterAuthorizationFailed,

@@ -10,7 +10,7 @@ from coordinator.runtime.api import Answer, Coordinator
 from coordinator.service.calls.access import Access
 from coordinator.service.wire.encode import encode_failures
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
-from model.acls import Operation
+from model.access.acls import Operation
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
 from model.responses.offsets import OffsetCommitResponse

@@ -8,9 +8,9 @@ from coordinator.runtime.as_of.history_answers import HistoryCommand
 from coordinator.runtime.as_of.history_worker import HistoryAnswer
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.error_statuses import InvalidField
-from model.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from model.errors import UnsupportedVersion
 from model.ids import GroupId, LogOffset
+from model.past.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from muster.v1 import types_pb2
 
 

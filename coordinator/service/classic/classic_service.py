@@ -25,7 +25,7 @@ from coordinator.service.wire.answer_slices import SLICE, make_rows, run_steps
 from coordinator.service.wire.decode import check_id
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
 from coordinator.service.wire.limits import Limits
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.commands.classic import ClassicHeartbeat
 from model.commands.classic import JoinGroup as JoinGroupCommand

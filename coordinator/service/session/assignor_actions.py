@@ -16,7 +16,7 @@ from coordinator.service.session.assignor_messages import (
 from coordinator.service.session.session_member import SessionMember
 from coordinator.service.session.session_members import SessionMembers
 from coordinator.service.session.session_output import SessionOutput
-from model.acls import Operation
+from model.access.acls import Operation
 from model.commands.client_assignment import PrepareAssignmentResponse
 from model.errors import GroupError, UnknownMemberId
 from model.ids import GroupId, MemberId

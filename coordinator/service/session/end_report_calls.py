@@ -12,7 +12,7 @@ from coordinator.service.ends.end_reports import EndReports, Verdict
 from coordinator.service.wire.answer_slices import SLICE, run_steps
 from coordinator.service.wire.end_report_messages import TopicEnds, decode_report
 from coordinator.service.wire.error_statuses import encode_error
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.errors import ErrorCode, PolicyViolation
 from model.topics import Topic

@@ -24,7 +24,7 @@ from coordinator.service.wire.answer_slices import run_steps
 from coordinator.service.wire.decode import check_id, decode_commit, decode_fetch, decode_heartbeat
 from coordinator.service.wire.encode import encode_assignment, encode_fetched
 from coordinator.service.wire.error_statuses import encode_error, encode_group_error
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat
 from model.commands.offsets import OffsetFetch, TopicToFetch

@@ -10,7 +10,7 @@ from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.decode import check_topic_name, decode_group_id
-from model.acls import Operation
+from model.access.acls import Operation
 from model.commands.ownership import CheckToken
 from model.ids import TopicName
 from model.responses.ownership import CheckTokenResponse, Ownership

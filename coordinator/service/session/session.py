@@ -41,7 +41,7 @@ from coordinator.service.wire.decode import (
     decode_stream_commit,
 )
 from coordinator.service.wire.error_statuses import encode_group_error
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.commands.consumer import UNCHANGED
 from model.errors import GroupError, InvalidRequest, UnknownMemberId

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from coordinator.service.wire.error_statuses import InvalidField
-from model.acls import (
+from model.access.acls import (
     CLUSTER_NAME,
     Acl,
     AclFilter,

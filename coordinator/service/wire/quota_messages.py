@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.service.wire.error_statuses import InvalidField
-from model.quotas import (
+from model.access.quotas import (
     CLIENT_ID,
     DEFAULT_NAME,
     ENTITY_TYPES,

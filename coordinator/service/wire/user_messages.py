@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coordinator.service.wire.error_statuses import InvalidField
-from model.scram import ScramCredential, ScramMechanism
+from model.access.scram import ScramCredential, ScramMechanism
 from muster.v1 import user_pb2
 from security.scram_keys import compute_key_size
 

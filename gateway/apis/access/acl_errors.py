@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.runtime.api import Answer
-from model.acls import Acl
+from model.access.acls import Acl
 from model.errors import GroupError
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from gateway.api import RequestContext
-from model.acl_codes import (
+from model.access.acl_codes import (
     ANY_CODE,
     MATCH_CODE,
     OPERATION_CODES,
@@ -18,7 +18,7 @@ from model.acl_codes import (
     RESOURCE_TYPE_CODES,
     RESOURCE_TYPES,
 )
-from model.acls import (
+from model.access.acls import (
     CLUSTER_NAME,
     Acl,
     AclFilter,

@@ -19,7 +19,7 @@ from gateway.apis.access.acl_fields import (
 )
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices
-from model.acls import Acl, AclFilter, Operation, ResourcePattern
+from model.access.acls import Acl, AclFilter, Operation, ResourcePattern
 from model.commands.access import DescribeAcls
 from model.errors import ErrorCode, GroupError
 from model.responses.access import DescribeAclsResponse

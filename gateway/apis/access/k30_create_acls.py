@@ -17,7 +17,7 @@ from gateway.apis.access.acl_fields import check_access, decode_acl
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
-from model.acls import Acl, Operation
+from model.access.acls import Acl, Operation
 from model.commands.access import CreateAcls
 from model.errors import ErrorCode, GroupError
 from security.acl_selection import split_creations

@@ -19,7 +19,7 @@ from gateway.apis.access.acl_fields import (
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
-from model.acls import Acl, Operation
+from model.access.acls import Acl, Operation
 from model.commands.access import DeleteAcls, DescribeAcls
 from model.errors import ErrorCode, GroupError, InvalidRequest
 from model.responses.access import DescribeAclsResponse

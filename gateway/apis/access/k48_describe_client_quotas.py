@@ -13,10 +13,8 @@ from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices
-from model.acls import CLUSTER_NAME, Operation, ResourceType
-from model.commands.quotas import DescribeQuotas
-from model.errors import ErrorCode, GroupError, InvalidRequest
-from model.quotas import (
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.quotas import (
     DEFAULT_NAME,
     ENTITY_TYPES,
     IP,
@@ -25,6 +23,8 @@ from model.quotas import (
     QuotaFilterPart,
     name_parts,
 )
+from model.commands.quotas import DescribeQuotas
+from model.errors import ErrorCode, GroupError, InvalidRequest
 from model.responses.quotas import DescribeQuotasResponse
 from security.quotas.quota_selection import canonize_filter, select_quotas
 

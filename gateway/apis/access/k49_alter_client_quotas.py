@@ -17,14 +17,14 @@ from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.quotas import QuotaAlteration, QuotaChange
 from model.commands.quotas import (
     ALTERATIONS_PER_COMMAND_MAX,
     CHANGES_PER_ALTERATION_MAX,
     AlterQuotas,
 )
 from model.errors import ClusterAuthorizationFailed, ErrorCode, GroupError, InvalidRequest
-from model.quotas import QuotaAlteration, QuotaChange
 from model.responses.quotas import AlterQuotasResponse
 
 KEY = 49

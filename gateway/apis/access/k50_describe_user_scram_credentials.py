@@ -13,11 +13,11 @@ from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, pace, reply_in_slices
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.scram import MECHANISM_CODES, ScramCredential, ScramMechanism
 from model.commands.users import DescribeUserScramCredentials
 from model.errors import ErrorCode, GroupError
 from model.responses.users import DescribeUserScramCredentialsResponse
-from model.scram import MECHANISM_CODES, ScramCredential, ScramMechanism
 
 KEY = 50
 wire = response_schema(KEY)

@@ -17,7 +17,8 @@ from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.scram import MECHANISMS, ScramCredential, ScramMechanism
 from model.commands.users import (
     ALTERATIONS_PER_COMMAND_MAX,
     AlterUserScramCredentials,
@@ -26,7 +27,6 @@ from model.commands.users import (
 )
 from model.errors import ClusterAuthorizationFailed, ErrorCode, GroupError
 from model.responses.users import AlterUserScramCredentialsResponse
-from model.scram import MECHANISMS, ScramCredential, ScramMechanism
 from security.scram_keys import compute_credential
 
 KEY = 51

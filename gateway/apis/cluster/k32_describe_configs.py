@@ -19,7 +19,7 @@ from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
 from gateway.topic_requests import Gather
 from gateway.topics.topic_configs import compute_topic_config_source
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.configs import DescribeGroupConfigs
 from model.configs.group_configs import GROUP_CONFIGS, GroupConfig
 from model.errors import (

@@ -18,7 +18,7 @@ from gateway.apis.cluster.k32_describe_configs import BROKER, GROUP, TOPIC
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import COMMANDS_SLICE, handle_in_slices, pace
 from gateway.topic_requests import Gather, find_duplicates
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.errors import (
     ClusterAuthorizationFailed,

@@ -11,7 +11,7 @@ from gateway.api import Api, RequestContext
 from gateway.authorized_operations import compute_authorized_operations
 from gateway.brokers import compute_brokers
 from gateway.codec.kio_schema import response_schema
-from model.acls import CLUSTER_NAME, ResourceType
+from model.access.acls import CLUSTER_NAME, ResourceType
 from model.errors import ErrorCode
 
 KEY = 60

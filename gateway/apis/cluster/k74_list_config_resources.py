@@ -13,7 +13,7 @@ from gateway.api import Api, RequestContext
 from gateway.apis.cluster.k32_describe_configs import BROKER, GROUP, TOPIC
 from gateway.apis.cluster.k44_incremental_alter_configs import BROKER_LOGGER, CLIENT_METRICS
 from gateway.codec.kio_schema import response_schema
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.configs import ListGroupConfigs
 from model.errors import ErrorCode, GroupError
 from model.responses.configs import ListGroupConfigsResponse

@@ -21,7 +21,7 @@ from gateway.codec.decoding_in_slices import decode_in_slices
 from gateway.codec.kio_schema import response_type
 from gateway.fronting.front import Front
 from gateway.long_answers import DECISIONS_SLICE, LongAnswer, handle_in_slices, pace
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from model.places import Place
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.api import RequestContext
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 
 

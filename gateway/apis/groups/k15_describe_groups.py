@@ -17,7 +17,7 @@ from gateway.api import Api, RequestContext
 from gateway.authorized_operations import NOT_REQUESTED, compute_authorized_operations
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, compute_each, handle_in_slices, reply_in_slices
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.groups import DescribeGroups
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId

@@ -16,7 +16,7 @@ from gateway.authorized_operations import may_see
 from gateway.codec.encoding import Encoded
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import LongAnswer, reply_in_slices, select_each
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.groups import ListGroups
 from model.errors import ErrorCode, GroupError
 from model.responses.groups import ListedGroup, ListGroupsResponse

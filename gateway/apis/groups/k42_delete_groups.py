@@ -21,7 +21,7 @@ from gateway.long_answers import (
     reply_in_slices,
 )
 from gateway.topic_requests import Gather
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.groups import DeleteGroup
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId

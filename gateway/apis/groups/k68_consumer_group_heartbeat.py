@@ -21,7 +21,7 @@ from gateway.heartbeats.heartbeat_wire import (
     make_heartbeat_decoder,
     make_long_heartbeat_decoder,
 )
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.consumer import UNCHANGED, ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.errors import ErrorCode, GroupError, InvalidRequest
 from model.ids import GroupId, InstanceId, MemberId, TopicName

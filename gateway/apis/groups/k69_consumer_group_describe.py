@@ -26,7 +26,7 @@ from gateway.long_answers import (
     pace,
     reply_in_slices,
 )
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.groups import ConsumerGroupDescribe
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName

@@ -30,7 +30,7 @@ from gateway.commits.refused_commits import (
     refuse_in_slices,
 )
 from gateway.long_answers import reply_in_slices
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, InstanceId, MemberId

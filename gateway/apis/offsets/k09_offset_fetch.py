@@ -28,7 +28,7 @@ from gateway.long_answers import (
     select_each,
 )
 from gateway.topic_requests import Gather
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.offsets import OffsetFetch, TopicToFetch
 from model.errors import ErrorCode, GroupError
 from model.ids import ZERO_TOPIC_ID, GroupId, MemberId, TopicId, TopicName

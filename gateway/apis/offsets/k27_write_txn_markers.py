@@ -16,7 +16,7 @@ from gateway.authorized_operations import may_see
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, handle_in_slices, pace, reply_in_slices
 from gateway.topic_requests import Gather
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.transactions import WriteTxnMarkers
 from model.errors import ErrorCode, GroupError
 from model.ids import LogPartition, ProducerId, TopicName

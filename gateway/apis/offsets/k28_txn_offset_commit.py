@@ -25,7 +25,7 @@ from gateway.commits.refused_commits import (
     refuse_in_slices,
 )
 from gateway.long_answers import reply_in_slices
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.offsets import TopicOffsets
 from model.commands.transactions import TxnOffsetCommit
 from model.errors import ErrorCode, GroupError

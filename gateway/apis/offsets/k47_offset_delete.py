@@ -14,7 +14,7 @@ from coordinator.runtime.loop.slices import Steps
 from gateway.api import Api, RequestContext
 from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, compute_each, handle_in_slices, pace, reply_in_slices
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.offsets import DeleteOffsets
 from model.errors import ErrorCode, GroupError
 from model.ids import GroupId, TopicName

@@ -23,7 +23,7 @@ from gateway.topic_requests import (
 )
 from gateway.topics.log.produced import check_sent
 from gateway.topics.topic_catalogue import Append, AppendResult, TopicDataError
-from model.acls import Operation
+from model.access.acls import Operation
 from model.errors import ErrorCode
 
 KEY = 0

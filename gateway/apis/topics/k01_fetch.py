@@ -25,7 +25,7 @@ from gateway.topic_requests import (
 )
 from gateway.topics.topic_catalogue import DataWatch, PartitionKey, Read, ReadResult, TopicDataError
 from gateway.wire_clock import Timer
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.errors import ErrorCode
 
 KEY = 1

@@ -28,7 +28,7 @@ from gateway.topics.topic_catalogue import (
     OffsetResult,
     TopicDataError,
 )
-from model.acls import Operation
+from model.access.acls import Operation
 from model.errors import ErrorCode
 
 KEY = 2

@@ -33,7 +33,7 @@ from gateway.long_answers import (
 )
 from gateway.topic_requests import find_topic_by_id
 from gateway.topics.topic_catalogue import PartitionLeader
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.topics import CreateTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName

@@ -31,7 +31,7 @@ from gateway.topics.topic_configs import (
     KNOWN_TOPIC_CONFIGS,
     compute_topic_config_source,
 )
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.topics import CreateTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName

@@ -26,7 +26,7 @@ from gateway.topic_requests import (
     find_topic_by_name,
     is_allowed,
 )
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.topics import DeleteTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicId, TopicName

@@ -14,7 +14,7 @@ from coordinator.runtime.api import Answer
 from gateway.api import Api, RequestContext
 from gateway.authorized_operations import may_see, may_see_some
 from gateway.codec.kio_schema import response_schema
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.commands.transactions import AllocateProducerId
 from model.errors import ErrorCode, GroupError
 from model.responses.transactions import ProducerIdResponse

@@ -17,7 +17,7 @@ from gateway.long_answers import COMMANDS_SLICE, SLICE, handle_in_slices, pace
 from gateway.topic_requests import Gather, find_duplicates, is_allowed
 from gateway.topics.replica_assignments import check_assignment
 from gateway.topics.topic_catalogue import TopicDataError
-from model.acls import Operation
+from model.access.acls import Operation
 from model.commands.topics import GrowTopic
 from model.errors import ErrorCode, GroupError
 from model.ids import TopicName

@@ -18,7 +18,7 @@ from gateway.codec.kio_schema import response_schema
 from gateway.long_answers import SLICE, LongAnswer, compute_each, pace, reply_in_slices
 from gateway.topic_requests import find_topic_by_name
 from gateway.topics.topic_catalogue import PartitionKey
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from model.topics import Topic
 

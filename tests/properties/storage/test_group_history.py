@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.as_of import AsOfOffset
 from model.ids import GroupId, LogOffset
+from model.past.as_of import AsOfOffset
 from storage.codec.batch_encoding import encode_batch
 from storage.log.group_history import BeyondHistory, GroupQuestion, fold_group
 from storage.log.trim import read_history_start

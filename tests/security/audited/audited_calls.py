@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import ANONYMOUS
 from tests.security.audited.noted_changes import (
     ACL_CREATED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from model.acls import Operation
+from model.access.acls import Operation
 from tests.security.audited.audited_doors import (
     LEAVE,
 )

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from coordinator.runtime.audit import Change
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.ids import GroupId
 from tests.security.audited.audited_doors import (
     PRODUCER,

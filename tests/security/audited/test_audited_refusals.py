@@ -15,7 +15,7 @@ from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from gateway.wire_server import KafkaServer
-from model.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
+from model.access.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
 from model.caller import ANONYMOUS, INTERNAL
 from model.commands.access import CreateAcls, DeleteAcls
 from model.commands.topics import CreateTopic

@@ -10,9 +10,9 @@ from typing import Any
 from gateway.sasl.sasl_listener import SaslListener
 from gateway.settings import GatewaySettings
 from gateway.wire_listener import WireListener
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
+from model.access.scram import ScramMechanism
 from model.caller import Caller
-from model.scram import ScramMechanism
 from model.secret import Secret
 from security.endpoints import Endpoint, SecurityProtocol
 from security.sasl.conversation import Mechanism

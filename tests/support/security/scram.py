@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scramp
 
-from model.scram import ScramCredential, ScramMechanism
+from model.access.scram import ScramCredential, ScramMechanism
 from security.scram_credentials import ScramCredentials
 
 PASSWORD = "correct horse"

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from gateway.codec.client_frames import ClientRequest
-from model.acl_codes import (
+from model.access.acl_codes import (
     OPERATION_CODES,
     PATTERN_TYPE_CODES,
     PERMISSION_CODES,
     RESOURCE_TYPE_CODES,
 )
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     Acl,
     Operation,

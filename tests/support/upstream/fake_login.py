@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from model.secret import Secret
 from security.client.client_security import ClientSecurity
 from security.endpoints import SecurityProtocol

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from cli.errors import CommandError, ExitCode
 from cli.main import app
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from tests.support.authorizers import Rights
 from tests.support.certificates import Authority
 from tests.support.service.logins import Logins

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.core.groups import acl_changes
 from coordinator.core.groups.acl_changes import handle_create_acls
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     Acl,
     Operation,

@@ -9,10 +9,10 @@ import pytest
 from coordinator.core.groups import quota_changes
 from coordinator.core.groups.quota_changes import handle_alter_quotas
 from coordinator.core.groups.topic_records import Catalogue, replay_side
+from model.access.quotas import QuotaAlteration, QuotaChange, QuotaEntity
 from model.caller import INTERNAL
 from model.commands.quotas import AlterQuotas
 from model.errors import ErrorCode
-from model.quotas import QuotaAlteration, QuotaChange, QuotaEntity
 from model.responses.quotas import AlterQuotasResponse
 
 USER = (("user", "a"),)

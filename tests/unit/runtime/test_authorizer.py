@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.runtime import authorizer as module
 from coordinator.runtime.authorizer import REMEMBERED_NAME_MAX, AclAuthorizer
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     Acl,
     Operation,

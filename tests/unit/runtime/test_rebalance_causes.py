@@ -12,13 +12,13 @@ from structlog.testing import capture_logs
 from coordinator.core.state.epoch_causes import ADMIN_CLIENT_REASON
 from coordinator.core.state.outcome import NoteEpochCauses
 from coordinator.runtime.rebalance_causes import LINES_PER_SECOND_MAX, RebalanceCauses
-from model.causes import Cause, CauseKind
 from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.commands.groups import RemoveMembers
 from model.commands.topics import DeleteTopic, GrowTopic
 from model.configs.group_configs import ASSIGNORS, PINS
 from model.ids import GroupId, InstanceId, MemberId, TopicName
+from model.past.causes import Cause, CauseKind
 from tests.support.virtual.server import CALLER, VirtualServer
 
 G = GroupId("g")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import muster
+from model.access.quotas import QuotaEntity
 from model.caller import ANONYMOUS, Caller
-from model.quotas import QuotaEntity
 from muster import TopicPartition
 from security.quotas.client_quotas import ClientQuotas, Work
 from tests.support.service.stand import running_stand

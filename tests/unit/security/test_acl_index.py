@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.runtime.authorizer import AclAuthorizer
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     ANY_NAME,
     ANY_PRINCIPAL,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from coordinator.core.state.steps import Steps, run_at_once
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     Acl,
     Operation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scramp import ScramMechanism as Reference
 
-from model.scram import ScramCredential, ScramMechanism
+from model.access.scram import ScramCredential, ScramMechanism
 from security.scram_credentials import ScramCredentials
 from security.scram_keys import compute_credential, compute_key_size, compute_salted_password
 

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from coordinator.runtime.authorizer import AclAuthorizer
-from model.acls import (
+from model.access.acls import (
     ANY_HOST,
     CLUSTER_NAME,
     Acl,

@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.ids import LogPartition
 from muster.v1 import (
     access_pb2,

@@ -18,7 +18,7 @@ from coordinator.service.wire.acl_messages import (
 )
 from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.error_statuses import InvalidField
-from model.acls import Acl, AclFilter, Operation
+from model.access.acls import Acl, AclFilter, Operation
 from model.caller import Caller
 from model.commands.access import ACLS_PER_COMMAND_MAX, CreateAcls, DeleteAcls, DescribeAcls
 from model.responses.access import DescribeAclsResponse

@@ -14,7 +14,7 @@ from coordinator.service.wire.quota_messages import (
     decode_filter,
     encode_quotas,
 )
-from model.acls import Operation
+from model.access.acls import Operation
 from model.commands.quotas import AlterQuotas, DescribeQuotas
 from model.responses.quotas import AlterQuotasResponse, DescribeQuotasResponse
 from muster.v1 import quota_pb2, quota_pb2_grpc

@@ -17,7 +17,7 @@ from coordinator.service.wire.user_messages import (
     decode_mechanism,
     encode_user,
 )
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.commands.users import (
     AlterUserScramCredentials,

@@ -13,11 +13,11 @@ from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import decode_any_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import compute_page, compute_page_token, decode_number
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.commands.explain import ExplainRebalances
 from model.ids import TopicName
-from model.rebalances import EndedRebalance, Ending, HeldUp, UnreadableRebalance
+from model.past.rebalances import EndedRebalance, Ending, HeldUp, UnreadableRebalance
 from model.responses.explain import ExplainGroupResponse
 from muster.v1 import explain_pb2, explain_pb2_grpc
 

@@ -17,9 +17,9 @@ from coordinator.service.wire.answer_slices import SLICE, make_rows, run_steps
 from coordinator.service.wire.decode import decode_any_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import compute_page, compute_page_token
-from model.acls import Operation
+from model.access.acls import Operation
 from model.errors import GroupIdNotFound, UnsupportedVersion
-from model.ownerships import Lane, Moment, OwnershipQuestion, OwningMember, Span
+from model.past.ownerships import Lane, Moment, OwnershipQuestion, OwningMember, Span
 from muster.v1 import history_pb2, history_pb2_grpc
 
 SPANS_MAX: Final = 20_000

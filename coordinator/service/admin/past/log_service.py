@@ -22,7 +22,7 @@ from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import make_rows, run_steps
 from coordinator.service.wire.decode import decode_any_group_id
 from coordinator.service.wire.error_statuses import InvalidField
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.errors import CoordinatorNotAvailable, ErrorCode, GroupError, UnsupportedVersion
 from model.ids import LogOffset, LogPartition

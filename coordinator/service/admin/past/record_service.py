@@ -14,7 +14,7 @@ from coordinator.service.wire.answer_slices import SLICE, run_steps
 from coordinator.service.wire.decode import decode_any_group_id
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import compute_page, compute_page_token, decode_number
-from model.acls import Operation
+from model.access.acls import Operation
 from model.caller import Caller
 from model.errors import UnsupportedVersion
 from model.ids import GroupId, LogOffset, LogPartition, TopicName

@@ -9,13 +9,13 @@ from coordinator.service.admin.resets.reset_plan import Offsets, Place, Rows
 from coordinator.service.calls.past_positions import read_past
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.error_statuses import InvalidField
-from model.as_of import AsOf, AsOfOffset
 from model.caller import Caller
 from model.commands.offset_changes import ListOffsetChanges
 from model.commands.offsets import OffsetFetch
 from model.errors import GroupError, NothingToUndo
 from model.ids import GroupId, LogOffset, TopicName
-from model.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
+from model.past.as_of import AsOf, AsOfOffset
+from model.past.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
 from model.responses.offset_changes import ListOffsetChangesResponse
 from model.responses.offsets import FetchedOffset, FetchedTopic, OffsetFetchResponse
 from model.topics import TopicImage

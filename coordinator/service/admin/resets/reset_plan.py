@@ -12,7 +12,7 @@ from model.commands.offsets import TopicOffsets
 from model.errors import ErrorCode, ResetRefused
 from model.ids import GroupId, TopicName
 from model.log.commit_records import OffsetRow, make_offset_columns
-from model.offset_changes import NO_OFFSET
+from model.past.offset_changes import NO_OFFSET
 from model.responses.offsets import FetchedOffset
 from model.responses.resets import OffsetsReset
 from model.topics import TopicImage

@@ -30,7 +30,7 @@ from coordinator.service.calls.services import Services
 from coordinator.service.wire.answer_slices import SLICE
 from coordinator.service.wire.error_statuses import InvalidField
 from coordinator.service.wire.paging import compute_page, compute_page_token, compute_slice
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from model.errors import GroupError, PolicyViolation
 from model.ids import GroupId, TopicName

@@ -21,8 +21,8 @@ from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
+from model.access.scram import ScramMechanism
 from model.configs.coordinator_settings import CoordinatorSettings
-from model.scram import ScramMechanism
 from muster.v1 import user_pb2, user_pb2_grpc
 from tests.groups import CHECKOUT
 from tests.support.memory import MemoryLogStore

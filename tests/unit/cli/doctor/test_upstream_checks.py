@@ -14,8 +14,8 @@ from cli.doctor.checks.upstream_checks import check_upstream
 from cli.doctor.finding import Finding, Level
 from cli.doctor.subject import Subject
 from cli.settings import resolve
-from model.acl_codes import OPERATION_CODES
-from model.acls import Operation
+from model.access.acl_codes import OPERATION_CODES
+from model.access.acls import Operation
 from model.errors import ErrorCode
 from tests.support.upstream.fake_broker import HOST, METADATA, FakeCluster
 

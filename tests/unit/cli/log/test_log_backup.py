@@ -10,6 +10,7 @@ import pytest
 
 from cli.data_folder import DataFolder
 from cli.errors import CommandError, ExitCode
+from model.access.scram import ScramCredential, ScramMechanism
 from model.ids import GroupId, LogPartition
 from model.log.side_records import (
     FakeSaltSecretKey,
@@ -21,7 +22,6 @@ from model.log.side_records import (
     SideRecord,
 )
 from model.places import GroupPlace, Place
-from model.scram import ScramCredential, ScramMechanism
 from storage import side_pb2
 from storage.codec.record_codec import encode_key, encode_value
 from storage.rocks.rocks_opening import open_store

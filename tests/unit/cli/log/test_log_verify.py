@@ -13,7 +13,7 @@ import pytest
 
 from cli.errors import ExitCode
 from model.ids import GroupId, LogOffset, LogPartition
-from model.offset_changes import OffsetChange, OffsetChangeKind
+from model.past.offset_changes import OffsetChange, OffsetChangeKind
 from storage.codec.batch_encoding import encode_batch
 from storage.log_store import pack_latest
 from storage.offset_changes_codec import encode_change_key, encode_offset_change

@@ -8,7 +8,7 @@ from cli.serve.access import make_authorizer
 from cli.settings import SettingsError, resolve
 from cli.settings.setting_sources import parse_flags
 from coordinator.runtime.authorizer import AclAuthorizer, AllowAll, Authorizer
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

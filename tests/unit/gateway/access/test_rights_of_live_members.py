@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from gateway.settings import GatewaySettings
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import ErrorCode
 from tests.support.authorizers import Rights

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.runtime.authorizer import AclAuthorizer
 from gateway.codec.kio_schema import request_schema
-from model.acls import (
+from model.access.acls import (
     Acl,
     Operation,
     Permission,

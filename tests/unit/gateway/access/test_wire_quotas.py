@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.runtime.authorizer import AclAuthorizer
 from gateway.codec.kio_schema import request_schema
-from model.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
+from model.access.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
 from model.caller import ANONYMOUS, INTERNAL, Caller
 from model.commands.access import CreateAcls
 from model.errors import ErrorCode

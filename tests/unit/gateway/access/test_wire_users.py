@@ -10,8 +10,8 @@ from scramp import ScramMechanism as Reference
 
 from coordinator.runtime.authorizer import AclAuthorizer
 from gateway.codec.kio_schema import request_schema
+from model.access.scram import USER_NAME_BYTES_MAX, ScramMechanism
 from model.errors import ErrorCode
-from model.scram import USER_NAME_BYTES_MAX, ScramMechanism
 from security.scram_keys import compute_salted_password
 from tests.support.gateway.wire_rig import Rig, run_rig
 from tests.support.wire.connection import Connection

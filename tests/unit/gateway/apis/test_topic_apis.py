@@ -13,7 +13,7 @@ from coordinator.runtime.loop.slices import run_at_once
 from gateway.apis.topics import k01_fetch
 from gateway.apis.topics.k19_create_topics import make_topic_id
 from gateway.topics.topic_catalogue import PartitionKey
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.topics import DeleteTopic
 from model.errors import ErrorCode

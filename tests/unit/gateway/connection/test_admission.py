@@ -9,7 +9,7 @@ import pytest
 
 from gateway.connection.admission import WAITING_OF_ONE_MAX
 from gateway.settings import GatewaySettings
-from model.quotas import DEFAULT_NAME, QuotaEntity
+from model.access.quotas import DEFAULT_NAME, QuotaEntity
 from security.quotas.address_limits import parse_overrides
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.wire_door import PLAIN, Door, Gateway

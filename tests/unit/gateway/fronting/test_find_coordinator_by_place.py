@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from model.places import Place
 from tests.support.authorizers import Rights

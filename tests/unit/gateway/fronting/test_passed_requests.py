@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gateway.apis.fronted.passed_apis import PASSED, PASSED_APIS
+from model.access.quotas import QuotaEntity
 from model.errors import ErrorCode, NotCoordinator
-from model.quotas import QuotaEntity
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.fake_coordinator import VirtualClock
 from tests.support.gateway.scripted_front import OWN_ID, Passed, ScriptedFront, make_response

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.codec.kio_schema import request_schema
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from tests.support.authorizers import Rights
 from tests.support.gateway.wire_rig import run_rig

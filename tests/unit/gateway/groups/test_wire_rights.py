@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.codec.kio_schema import request_schema
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from tests.support.authorizers import Rights
 from tests.support.gateway.wire_rig import run_rig, topic_id_of

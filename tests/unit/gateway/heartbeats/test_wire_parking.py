@@ -9,7 +9,7 @@ import pytest
 
 from gateway.heartbeats.heartbeat_wire import encode_heartbeat_response
 from gateway.heartbeats.parking import TICK_MS, Parked, ParkedCachedHeartbeat, ParkedHeartbeat
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import ErrorCode, UnknownMemberId
 from model.ids import TopicId

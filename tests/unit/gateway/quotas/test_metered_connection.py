@@ -12,10 +12,10 @@ from gateway.connection.connection import Connection
 from gateway.quotas.metered_connection import MeteredConnection, meter, stop_metering
 from gateway.quotas.metering import SLICE, look_at_quotas
 from gateway.settings import GatewaySettings
+from model.access.quotas import DEFAULT_NAME, QuotaEntity
 from model.caller import ANONYMOUS as ANONYMOUS_USER
 from model.caller import Caller
 from model.errors import ErrorCode
-from model.quotas import DEFAULT_NAME, QuotaEntity
 from security.quotas import client_quotas
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.gateway.fake_coordinator import answer_of, quiet

@@ -9,7 +9,7 @@ import pytest
 from gateway.connection.sasl_connection import SaslConnection
 from gateway.quotas.metered_connection import MeteredSaslConnection, meter, stop_metering
 from gateway.settings import GatewaySettings
-from model.quotas import DEFAULT_NAME, QuotaEntity
+from model.access.quotas import DEFAULT_NAME, QuotaEntity
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.security.sasl_door import (
     FAILED,

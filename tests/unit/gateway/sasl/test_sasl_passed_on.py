@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from security.sasl.conversation import Challenge
 from tests.support.security.cluster_logins import FrontGateway
 from tests.support.security.sasl_door import (

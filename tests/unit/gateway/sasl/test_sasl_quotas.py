@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.quotas.metered_connection import meter
-from model.quotas import DEFAULT_NAME, QuotaEntity
+from model.access.quotas import DEFAULT_NAME, QuotaEntity
 from security.quotas.client_quotas import ClientQuotas
 from tests.support.security.sasl_door import (
     AUTHENTICATE,

@@ -17,8 +17,8 @@ from gateway.codec.kio_schema import response_schema
 from gateway.connection.connection_turns import REQUESTS
 from gateway.settings import GatewaySettings
 from gateway.tls.handshake import HANDSHAKE_BYTES_MAX
+from model.access.quotas import QuotaEntity
 from model.errors import ErrorCode
-from model.quotas import QuotaEntity
 from security.endpoints import SecurityProtocol
 from security.tls.tls_settings import ClientAuth, TlsSettings
 from tests.support.certificates import Authority

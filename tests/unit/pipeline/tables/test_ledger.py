@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from model.causes import Cause, CauseKind
 from model.ids import GroupId, MemberId
-from model.rebalances import Rebalance
+from model.past.causes import Cause, CauseKind
+from model.past.rebalances import Rebalance
 from pipeline.tables.ledger import Departure, read_departures
 from storage.causes_codec import encode_causes_key, encode_rebalance
 from storage.rocks.rocks_opening import open_store

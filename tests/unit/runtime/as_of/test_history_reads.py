@@ -29,7 +29,6 @@ from coordinator.runtime.as_of.history_reads import (
     PositionNotKept,
 )
 from coordinator.runtime.runtime import Runtime
-from model.as_of import AsOf, AsOfOffset, AsOfTimestamp
 from model.caller import INTERNAL
 from model.commands.groups import ConsumerGroupDescribe
 from model.commands.offsets import OffsetCommit, OffsetFetch, TopicOffsets, TopicToFetch
@@ -38,6 +37,7 @@ from model.configs.coordinator_settings import CoordinatorSettings
 from model.errors import UnknownServerError
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, TopicId, TopicName
 from model.log.commit_records import make_offset_columns
+from model.past.as_of import AsOf, AsOfOffset, AsOfTimestamp
 from model.responses.offsets import OffsetFetchResponse
 from storage.log.trim import compute_trim_limit
 from storage.rocks.rocks_opening import open_store

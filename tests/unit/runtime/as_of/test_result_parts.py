@@ -9,9 +9,9 @@ import pytest
 
 from coordinator.runtime.as_of.history_worker import PastOwnerships
 from coordinator.runtime.as_of.result_parts import PART_ROWS, decode_part, encode_parts
-from model.as_of import LogPosition
 from model.ids import LogOffset, LogPartition, MemberId, TopicId, TopicName
-from model.ownerships import Lane, Moment, Ownerships, OwningMember
+from model.past.as_of import LogPosition
+from model.past.ownerships import Lane, Moment, Ownerships, OwningMember
 
 POSITION = LogPosition(LogPartition(1), LogOffset(2), 3)
 MANY = 5 * PART_ROWS + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from model.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
+from model.access.acls import Acl, Operation, Permission, ResourcePattern, ResourceType, Rule
 from model.caller import ANONYMOUS, INTERNAL
 from model.commands.access import CreateAcls, DeleteAcls
 from model.commands.classic import (

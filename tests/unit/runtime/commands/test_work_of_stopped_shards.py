@@ -22,7 +22,7 @@ from model.log.records import (
     ConsumerGroupMemberMetadataKey,
     MemberState,
 )
-from model.rebalances import EndedRebalance
+from model.past.rebalances import EndedRebalance
 from model.responses.explain import ExplainGroupResponse
 from model.responses.offset_changes import ListOffsetChangesResponse
 from muster.assignors import embedded

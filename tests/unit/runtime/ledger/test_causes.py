@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from model.caller import INTERNAL
-from model.causes import CauseKind
 from model.commands.configs import AlterGroupConfigs, ConfigChange, ConfigOperation
 from model.commands.freezes import FreezeGroup, ResumeGroup
 from model.commands.topics import DeleteTopic, GrowTopic
 from model.ids import GroupId, TopicName
-from model.rebalances import Rebalance
+from model.past.causes import CauseKind
+from model.past.rebalances import Rebalance
 from tests.support.virtual.server import CALLER, VirtualServer
 from tests.unit.runtime.ledger import test_classic_ledger as classic
 from tests.unit.runtime.ledger.test_rebalance_ledger import entries

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.causes import CauseKind
 from model.commands.classic import (
     ClassicHeartbeat,
     JoinGroup,
@@ -16,7 +15,8 @@ from model.commands.classic import (
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId
-from model.rebalances import HeldUpBy, Rebalance
+from model.past.causes import CauseKind
+from model.past.rebalances import HeldUpBy, Rebalance
 from muster.assignors import embedded
 from storage.causes_codec import decode_rebalance
 from tests.support.virtual.server import CALLER, VirtualServer

@@ -9,7 +9,7 @@ import pytest
 from model.caller import INTERNAL
 from model.commands.topics import GrowTopic
 from model.ids import GroupId, TopicName
-from model.rebalances import Rebalance
+from model.past.rebalances import Rebalance
 from storage.causes_codec import decode_causes_key, decode_rebalance
 from tests.support.virtual.server import VirtualServer
 

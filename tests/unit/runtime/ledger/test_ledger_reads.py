@@ -7,13 +7,13 @@ import pytest
 from coordinator.runtime.ledger import ledger_reads
 from coordinator.runtime.ledger.going_on import GoingOn
 from model.caller import INTERNAL
-from model.causes import Cause, CauseKind
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.commands.explain import ExplainRebalances
 from model.commands.groups import DeleteGroup
 from model.errors import GroupIdNotFound
 from model.ids import GroupId, MemberId
-from model.rebalances import EndedRebalance, Ending, HeldUpBy, UnreadableRebalance
+from model.past.causes import Cause, CauseKind
+from model.past.rebalances import EndedRebalance, Ending, HeldUpBy, UnreadableRebalance
 from model.responses.explain import ExplainGroupResponse
 from storage import causes_pb2
 from storage.causes_codec import encode_causes_key

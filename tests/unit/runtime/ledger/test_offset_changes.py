@@ -18,7 +18,7 @@ from model.errors import InvalidRequest
 from model.ids import GroupId, LogOffset, LogPartition, TopicName
 from model.log.commit_records import make_offset_columns
 from model.log.records import OffsetCommitKey
-from model.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
+from model.past.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
 from model.responses.offset_changes import ListOffsetChangesResponse
 from storage.codec.batches import decode_batch
 from storage.codec.record_codec import decode_key

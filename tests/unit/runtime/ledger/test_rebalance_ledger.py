@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from model.causes import CauseKind
 from model.commands.consumer import LeaveGroup, LeavingMember
 from model.commands.groups import DeleteGroup
 from model.ids import GroupId, MemberId
-from model.rebalances import HeldUpBy, Rebalance
+from model.past.causes import CauseKind
+from model.past.rebalances import HeldUpBy, Rebalance
 from storage.causes_codec import decode_causes_key, decode_rebalance
 from tests.support.virtual.server import CALLER, VirtualServer
 

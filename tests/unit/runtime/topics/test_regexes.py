@@ -14,7 +14,7 @@ from coordinator.runtime.loop.slices import Steps, run_at_once
 from coordinator.runtime.topics import regex_matches
 from coordinator.runtime.topics import regex_schedule as regexes_module
 from coordinator.runtime.topics.regex_matches import RegexMatches
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.commands.consumer import ConsumerGroupHeartbeat, ConsumerGroupLeave
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, MemberId, TopicId, TopicName

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from model.secret import Secret
 from security.client.client_login import ClientLogin, make_login, read_token
 from security.sasl.conversation import Authenticated, Mechanism, NotAuthenticated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from model.access.quotas import DEFAULT_NAME, QuotaEntity
 from model.caller import Caller
-from model.quotas import DEFAULT_NAME, QuotaEntity
 from security.quotas import client_quotas
 from security.quotas.client_quotas import ClientQuotas, Work
 

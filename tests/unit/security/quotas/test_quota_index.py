@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.quotas import DEFAULT_NAME, QuotaEntity
+from model.access.quotas import DEFAULT_NAME, QuotaEntity
 from security.quotas.addresses import find_address, parse_address
 from security.quotas.quota_index import Limit, QuotaIndex
 

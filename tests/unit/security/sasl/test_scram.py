@@ -7,7 +7,7 @@ import base64
 import pytest
 import scramp
 
-from model.scram import ITERATIONS_MAX, ScramCredential, ScramMechanism
+from model.access.scram import ITERATIONS_MAX, ScramCredential, ScramMechanism
 from security.sasl.conversation import Authenticated, Challenge, NotAuthenticated
 from security.sasl.scram import TOKEN_BYTES_MAX, Scram, ScramConversation
 from security.sasl.scram_users import PasswordVerifier

@@ -14,7 +14,7 @@ from google.rpc.status_pb2 import Status
 
 import muster
 from coordinator.core.replay.group_records import replay
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.ids import GroupId, InstanceId, MemberId, TopicName

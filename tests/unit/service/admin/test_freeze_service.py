@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import freeze_pb2, freeze_pb2_grpc
 from tests.support.authorizers import Rights
 from tests.support.service.stand import running_stand

@@ -8,7 +8,7 @@ import grpc
 
 from coordinator.service.grpc_server import compute_ping_interval_ms
 from coordinator.service.settings import GrpcSettings
-from model.acls import CLUSTER_NAME, Operation, ResourceType
+from model.access.acls import CLUSTER_NAME, Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.offsets import TopicOffsets
 from model.commands.transactions import TxnOffsetCommit

@@ -14,7 +14,7 @@ import pytest
 
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.streams.backlog import Backlog
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.ids import GroupId, compute_log_partition
 from muster.v1 import admin_pb2
 from security.identity import Identity

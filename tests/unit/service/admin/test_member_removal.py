@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from coordinator.service.admin.member_removal import MEMBERS_MAX
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import admin_pb2
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand

@@ -6,7 +6,7 @@ import uuid
 
 import grpc
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from muster.v1 import admin_pb2
 from tests.support.authorizers import Rights

@@ -10,7 +10,7 @@ import pytest
 from coordinator.core.whatif.question import ADD_MAX
 from coordinator.runtime.commands.what_ifs import RUNNING_MAX, WAITING_MAX
 from coordinator.service.admin.what_if_service import NAMED_MAX
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import what_if_pb2, what_if_pb2_grpc
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand

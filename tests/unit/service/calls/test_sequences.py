@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator.service.calls import sequences as sequences_module
 from coordinator.service.calls.sequences import Sequences
 from coordinator.service.streams.sessions import MemberKey
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.ids import GroupId, MemberId
 from muster.v1 import classic_pb2, group_pb2, types_pb2
 from tests.support.authorizers import Rights

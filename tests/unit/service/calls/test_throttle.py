@@ -13,8 +13,8 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from coordinator.service.wire.error_statuses import DETAILS_KEY, PUSHBACK_KEY
+from model.access.quotas import QuotaEntity
 from model.errors import ErrorCode
-from model.quotas import QuotaEntity
 from muster.v1 import admin_pb2, classic_pb2, group_pb2, quota_pb2, quota_pb2_grpc, types_pb2
 from security.quotas.address_limits import AddressLimits, make_limits
 from security.quotas.client_quotas import ClientQuotas

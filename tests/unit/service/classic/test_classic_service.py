@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 
 from coordinator.service.wire.answer_slices import SLICE
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.classic import JoinGroup, JoinProtocol, SyncGroup
 from model.commands.groups import DescribeGroups

@@ -22,7 +22,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from coordinator.service.calls import handlers
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, admin_pb2_grpc
 from tests.support.authorizers import Rights
 from tests.support.service.logins import Logins, make_token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import group_pb2, types_pb2
 from tests.support.authorizers import Rights
 from tests.support.service.given_ends import GivenEnds

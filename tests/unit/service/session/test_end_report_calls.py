@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.wire.end_report_messages import PARTITIONS_MAX
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.topics import DeleteTopic
 from model.ids import TopicName

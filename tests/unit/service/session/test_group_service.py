@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import group_pb2, types_pb2
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand

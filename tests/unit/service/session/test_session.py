@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.service.session.session import Session
 from coordinator.service.settings import GrpcSettings
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from model.commands.consumer import ConsumerGroupHeartbeat
 from model.errors import ErrorCode

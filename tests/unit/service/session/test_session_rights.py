@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from tests.support.authorizers import Question, Right, Rights
 from tests.support.service.session_client import GROUP, SessionClient, commit, join
 from tests.support.service.stand import running_stand

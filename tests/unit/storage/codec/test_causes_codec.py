@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.causes import Cause, CauseKind
 from model.ids import GroupId, InstanceId, MemberId, TopicName
-from model.rebalances import HeldUp, HeldUpBy, Rebalance
+from model.past.causes import Cause, CauseKind
+from model.past.rebalances import HeldUp, HeldUpBy, Rebalance
 from storage.causes_codec import (
     decode_causes_key,
     decode_rebalance,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.ids import GroupId, LogOffset
-from model.offset_changes import OffsetChange, OffsetChangeKind
+from model.past.offset_changes import OffsetChange, OffsetChangeKind
 from storage.causes_codec import encode_causes_key
 from storage.codec.errors import CodecError
 from storage.offset_changes_codec import (

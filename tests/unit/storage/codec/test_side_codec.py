@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from model.acls import (
+from model.access.acls import (
     Acl,
     Operation,
     PatternType,
@@ -15,6 +15,8 @@ from model.acls import (
     ResourceType,
     Rule,
 )
+from model.access.quotas import QuotaEntity
+from model.access.scram import ScramCredential, ScramMechanism
 from model.client_assignors import (
     ClientAssignor,
     ClientAssignorsKey,
@@ -58,8 +60,6 @@ from model.log.side_records import (
     TopicSideValue,
 )
 from model.places import GroupPlace, Place
-from model.quotas import QuotaEntity
-from model.scram import ScramCredential, ScramMechanism
 from storage import side_pb2
 from storage.codec.errors import CodecError
 from storage.log_store import FormatTooNew

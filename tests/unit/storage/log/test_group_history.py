@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from model.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from model.ids import GroupId, LogOffset, LogPartition
+from model.past.as_of import AsOf, AsOfOffset, AsOfTimestamp, LogPosition
 from storage.codec.batch_encoding import encode_batch
 from storage.log.group_history import (
     BeyondHistory,

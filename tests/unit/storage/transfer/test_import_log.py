@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from model.access.scram import ScramCredential, ScramMechanism
 from model.client_assignors import (
     ClientAssignorsKey,
     ClientAssignorsValue,
@@ -41,7 +42,6 @@ from model.log.side_records import (
     TopicSideValue,
 )
 from model.places import GroupPlace, Place
-from model.scram import ScramCredential, ScramMechanism
 from storage.codec.batch_encoding import encode_batch, encode_marker
 from storage.columnar import segment_blocks
 from storage.log.fold import PartitionFold

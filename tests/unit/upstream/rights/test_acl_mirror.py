@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from cli.settings.tables.security_table import parse_super_users
-from model.acls import Acl, Operation, ResourceType
+from model.access.acls import Acl, Operation, ResourceType
 from model.caller import Caller
 from model.errors import ErrorCode
 from security.acl_index import AclIndex, Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.errors import ErrorCode
 from upstream.rights.needed_rights import NeededRight, describe_missing, describe_refusal
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.serve.audit.audit_lines import ENTRIES_MAX, LINE_MAX, MORE, TEXT_MAX, encode_line
-from model.acls import Operation
+from model.access.acls import Operation
 from model.secret import HIDDEN, Secret
 
 

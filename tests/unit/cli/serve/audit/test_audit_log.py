@@ -15,7 +15,7 @@ from cli.serve.audit.sinks import FileSink, StdoutSink
 from cli.settings import resolve
 from cli.settings.setting_sources import parse_flags
 from coordinator.runtime.audit import Change
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import Caller
 from tests.support.waiting import wait_until
 

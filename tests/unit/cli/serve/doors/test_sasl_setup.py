@@ -13,7 +13,7 @@ from cli.serve.doors.sasl import SaslSetup
 from cli.settings import SettingsError, resolve
 from cli.settings.setting import compute_variable
 from gateway.sasl.sasl_listener import SaslListener
-from model.scram import ScramMechanism
+from model.access.scram import ScramMechanism
 from security.endpoints import Endpoint, SecurityProtocol
 from security.sasl.conversation import Challenge, NotAuthenticated
 from tests.support.security.scram import make_credential

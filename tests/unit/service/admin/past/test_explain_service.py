@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from coordinator.service.wire.paging import compute_page_token
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, explain_pb2, explain_pb2_grpc
 from tests.support.authorizers import Rights
 from tests.support.service.stand import Stand, running_stand

@@ -24,7 +24,7 @@ from coordinator.service.admin.past import log_service
 from coordinator.service.grpc_server import GrpcServer
 from coordinator.service.settings import GrpcSettings
 from coordinator.service.wire.error_statuses import DETAILS_KEY
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.offsets import OffsetCommit, TopicOffsets
 from model.commands.topics import CreateTopic

@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 
 from coordinator.service.admin.past import history_service
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, history_pb2, history_pb2_grpc, types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.past_server import PastServer, import_golden, running_past_server

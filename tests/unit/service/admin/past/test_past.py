@@ -14,7 +14,7 @@ from google.rpc.status_pb2 import Status
 
 from coordinator.runtime.as_of import worker_process
 from coordinator.service.wire.error_statuses import DETAILS_KEY
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import admin_pb2, group_pb2, reset_pb2, reset_pb2_grpc, types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.past_server import RECORDED_MS, PastServer, import_golden, running_past_server

@@ -13,7 +13,7 @@ import pytest
 
 from coordinator.runtime.authorizer import Authorizer
 from coordinator.service.wire.paging import compute_page_token
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from muster.v1 import record_pb2, record_pb2_grpc
 from storage.codec.batches import decode_batch
 from storage.codec.record_filters import RecordFilter

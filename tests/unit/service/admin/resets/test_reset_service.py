@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.caller import INTERNAL
 from model.commands.topics import DeleteTopic
 from model.ids import TopicName

@@ -11,9 +11,9 @@ import grpc
 import grpc.aio
 
 from coordinator.service.admin.resets.past_offsets import compute_undone
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.ids import GroupId, LogOffset, LogPartition, TopicName, compute_log_partition
-from model.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
+from model.past.offset_changes import NO_OFFSET, OffsetChange, OffsetChangeKind
 from muster.v1 import admin_pb2, group_pb2, reset_pb2, reset_pb2_grpc, types_pb2
 from storage.log.trim import compute_trim_limit
 from tests.golden.kafka_log import PARTITIONS

@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 
 from coordinator.service.admin.upstream.upstream_service import MOVED_AT_ONCE
-from model.acls import Operation, ResourceType
+from model.access.acls import Operation, ResourceType
 from model.ids import GroupId
 from model.places import Place
 from muster.v1 import upstream_pb2, upstream_pb2_grpc

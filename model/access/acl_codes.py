@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from model.acls import Operation, PatternType, Permission, ResourceType
+from model.access.acls import Operation, PatternType, Permission, ResourceType
 
 ANY_CODE: Final = 1
 """As a filter's: anything."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from model.causes import Cause
 from model.ids import MemberId
+from model.past.causes import Cause
 from model.value import value
 
 

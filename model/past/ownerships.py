@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from model.as_of import LogPosition
 from model.ids import MemberId, TopicId, TopicName
+from model.past.as_of import LogPosition
 
 
 class Lane(NamedTuple):
