@@ -30,6 +30,21 @@ async def get(host: str, port: int, path: str) -> tuple[bytes, float]:
     return body, took_ms
 
 
+async def drain_page(host: str, port: int, path: str) -> tuple[int, float]:
+    """The size of a page that may be large, and how long it took in ms; nothing of it is kept."""
+    began_s = time.perf_counter()
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(_make_head(host, port, path, "close"))
+    head = await reader.readuntil(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        raise Refused(head.decode("latin-1"))
+    size = 0
+    while data := await reader.read(READ_BYTES):
+        size += len(data)
+    writer.close()
+    return size, (time.perf_counter() - began_s) * 1_000
+
+
 async def find_stream(host: str, port: int, group_id: str) -> str:
     """Where the page of a group gets its events from."""
     page, _ = await get(host, port, f"/groups/{quote(group_id, safe='')}")

@@ -50,15 +50,18 @@ GATHER_S = 20
 KEPT_S = 5.1
 
 
-async def make_groups(target: str, count: int) -> None:
-    """Groups of one member each, with an offset."""
+async def make_groups(target: str, count: int, partitions: int = 1) -> None:
+    """Groups of one member each, with offsets of so many partitions."""
     async with grpc.aio.insecure_channel(target) as channel:
         stub = group_pb2_grpc.GroupServiceStub(channel)
 
         async def make(number: int) -> None:
             group_id = f"group-{number:06d}"
-            offset = types_pb2.PartitionOffset(partition=0, offset=number)
-            topics = [types_pb2.TopicOffsets(topic_name="orders", partitions=[offset])]
+            offsets = [
+                types_pb2.PartitionOffset(partition=partition, offset=number)
+                for partition in range(partitions)
+            ]
+            topics = [types_pb2.TopicOffsets(topic_name="orders", partitions=offsets)]
             await stub.CommitOffsets(
                 group_pb2.CommitOffsetsRequest(group_id=group_id, topics=topics)
             )

@@ -20,8 +20,8 @@ from gateway.connection.listener import share
 from gateway.tls.tls_front import Handshakes, make_front
 from security.tls.server_contexts import TlsContexts
 
-MetricsText = Callable[[str], Awaitable[tuple[str, bytes]]]
-"""Takes the Accept header; returns content type and text."""
+MetricsText = Callable[[str], Awaitable[tuple[str, Sequence[bytes]]]]
+"""Takes the Accept header; returns content type and the text in parts."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -150,11 +150,29 @@ class HttpServer:
         return PlainTextResponse("not ready\n", status_code=503)
 
     async def _serve_metrics(self, request: Request) -> Response:
-        content_type, text = await self._metrics(request.headers.get("accept", ""))
-        return Response(text, headers={"content-type": content_type})
+        content_type, parts = await self._metrics(request.headers.get("accept", ""))
+        return _InParts(content_type, parts)
 
     async def _version(self, request: Request) -> Response:
         return JSONResponse(self._versions)
+
+
+class _InParts(Response):
+    """Sends a long text part by part, as the client reads: all at once, it would be copied."""
+
+    def __init__(self, content_type: str, parts: Sequence[bytes]) -> None:
+        size = sum(map(len, parts))
+        super().__init__(headers={"content-type": content_type, "content-length": str(size)})
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(start)
+        for part in self._parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            # The connection takes what fits in its buffers without a wait.
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
 
 
 class _MethodNotAllowed:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -214,8 +214,8 @@ async def test_groups_that_nobody_looks_at_are_forgotten(stand: Stand, site: Sit
 
 @asynccontextmanager
 async def listening(site: Site) -> AsyncIterator[int]:
-    async def metrics(accept: str) -> tuple[str, bytes]:
-        return "text/plain", b""
+    async def metrics(accept: str) -> tuple[str, Sequence[bytes]]:
+        return "text/plain", ()
 
     server = HttpServer(lambda: True, metrics, {}, console=make_app(site))
     port = await server.start("127.0.0.1", 0)

@@ -59,10 +59,10 @@ class Scrapes:
         self._version = version
         self._data = data
         self._folders = folders
-        self._running: dict[str, asyncio.Task[bytes]] = {}
+        self._running: dict[str, asyncio.Task[Sequence[bytes]]] = {}
 
-    async def answer(self, accept: str) -> tuple[str, bytes]:
-        """The content type and the text, for a request that accepts this."""
+    async def answer(self, accept: str) -> tuple[str, Sequence[bytes]]:
+        """The content type and the text in parts, for a request that accepts this."""
         accept = _choose_format(accept)
         content_type = choose_encoder(accept)[1]
         task = self._running.get(content_type)
@@ -72,12 +72,12 @@ class Scrapes:
             task.add_done_callback(lambda _: self._running.pop(content_type))
         return content_type, await asyncio.shield(task)
 
-    async def _scrape(self, accept: str) -> bytes:
+    async def _scrape(self, accept: str) -> Sequence[bytes]:
         snapshot = await run_steps(self._take())
         return await asyncio.to_thread(self._render, snapshot, accept)
 
-    def _render(self, snapshot: Snapshot, accept: str) -> bytes:
-        """In a thread."""
+    def _render(self, snapshot: Snapshot, accept: str) -> Sequence[bytes]:
+        """In a thread. The parts stay apart: to join them would stop the event loop."""
         encode, _ = choose_encoder(accept)
         settings = self._settings
         has_groups = settings.granularity >= Granularity.GROUP
@@ -98,7 +98,7 @@ class Scrapes:
         has_end = text.endswith(_END)
         chunks = [text.removesuffix(_END)]
         chunks += _take_turns(join_lines(self._write(groups, lag) if has_groups else ()))
-        return b"".join((*chunks, _END if has_end else b""))
+        return (*chunks, _END) if has_end else tuple(chunks)
 
     def _write(self, groups: Sequence[GroupFigures], lag: LagFigures | None) -> Iterator[str]:
         settings = self._settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -29,8 +29,8 @@ _HEAD = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 _LAST = _HEAD + b"Connection: close\r\n\r\n"
 
 
-async def make_metrics(accept: str) -> tuple[str, bytes]:
-    return "text/plain", b"metrics"
+async def make_metrics(accept: str) -> tuple[str, Sequence[bytes]]:
+    return "text/plain", (b"met", b"rics")
 
 
 async def start(settings: HttpSettings) -> tuple[HttpServer, int]:
@@ -87,7 +87,7 @@ async def test_the_head_of_a_request_has_a_time() -> None:
 async def test_a_request_whose_head_has_come_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, answered = asyncio.Event(), asyncio.Event()
 
-    async def make_slowly(accept: str) -> tuple[str, bytes]:
+    async def make_slowly(accept: str) -> tuple[str, Sequence[bytes]]:
         asked.set()
         await answered.wait()
         return await make_metrics(accept)
@@ -200,7 +200,7 @@ async def test_who_has_most_connections_makes_room_for_others() -> None:
 async def test_a_request_that_is_served_makes_no_room() -> None:
     answered = asyncio.Event()
 
-    async def make_slowly(accept: str) -> tuple[str, bytes]:
+    async def make_slowly(accept: str) -> tuple[str, Sequence[bytes]]:
         await answered.wait()
         return await make_metrics(accept)
 
@@ -252,8 +252,8 @@ def server_tasks(server: HttpServer) -> set[asyncio.Task[None]]:
 
 
 async def test_a_client_that_does_not_read_is_dropped() -> None:
-    async def make_much(accept: str) -> tuple[str, bytes]:
-        return "text/plain", b"x" * 50_000_000
+    async def make_much(accept: str) -> tuple[str, Sequence[bytes]]:
+        return "text/plain", [b"x" * 1_000_000] * 50
 
     server = HttpServer(lambda: True, make_much, {}, HttpSettings(request_timeout_ms=50))
     port = await server.start("127.0.0.1", 0)
@@ -270,6 +270,44 @@ async def test_a_client_that_does_not_read_is_dropped() -> None:
 def connections(server: HttpServer) -> set[Any]:
     assert server._server is not None
     return server._server.server_state.connections
+
+
+@pytest.mark.parametrize(("method", "body"), [(b"GET", b"metrics"), (b"HEAD", b"")])
+async def test_parts_are_one_answer_of_a_known_length(method: bytes, body: bytes) -> None:
+    server, port = await start(HttpSettings())
+    try:
+        answer = await ask(port, _LAST.replace(b"GET /livez", method + b" /metrics"))
+    finally:
+        await server.stop()
+    head, _, found = answer.partition(b"\r\n\r\n")
+    assert found == body
+    assert b"content-length: 7\r\n" in head + b"\r\n"
+    assert b"transfer-encoding" not in head
+
+
+async def test_others_are_served_between_two_parts() -> None:
+    turns = began = 0
+
+    async def make_much(accept: str) -> tuple[str, Sequence[bytes]]:
+        nonlocal began
+        began = turns
+        return "text/plain", [b"x"] * MANY
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    server = HttpServer(lambda: True, make_much, {}, HttpSettings())
+    port = await server.start("127.0.0.1", 0)
+    counting = asyncio.create_task(count())
+    try:
+        assert (await ask(port, _LAST.replace(b"/livez", b"/metrics"))).endswith(b"x" * MANY)
+    finally:
+        counting.cancel()
+        await server.stop()
+    assert turns - began >= MANY
 
 
 async def test_nobody_says_that_it_is_another_host() -> None:

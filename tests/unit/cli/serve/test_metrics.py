@@ -132,8 +132,8 @@ def make_scrapes(
 
 
 async def scrape(runtime: Runtime, groups_max: int = 10, accept: str = "") -> str:
-    _, text = await make_scrapes(lambda: take(runtime), groups_max).answer(accept)
-    return text.decode()
+    _, parts = await make_scrapes(lambda: take(runtime), groups_max).answer(accept)
+    return b"".join(parts).decode()
 
 
 async def read(runtime: Runtime, groups_max: int = 10) -> Series:
@@ -335,8 +335,8 @@ async def test_a_snapshot_does_not_change_with_the_server(runtime: Runtime) -> N
     await join(runtime, "billing", "m1")
     _, after = await scrapes.answer("")
     # Figures of the process and of the disk are of now.
-    assert [line for line in before.splitlines() if b"muster_group" in line] == [
-        line for line in after.splitlines() if b"muster_group" in line
+    assert [line for line in b"".join(before).splitlines() if b"muster_group" in line] == [
+        line for line in b"".join(after).splitlines() if b"muster_group" in line
     ]
 
 
@@ -356,7 +356,7 @@ async def test_scrapes_at_a_time_take_one_snapshot(runtime: Runtime) -> None:
     scrapes = make_scrapes(begin)
     answers = await asyncio.gather(*(scrapes.answer("") for _ in range(5)))
     assert begun == 1
-    assert len({text for _, text in answers}) == 1
+    assert len({parts for _, parts in answers}) == 1
     await scrapes.answer("")
     assert begun == 2
     await asyncio.gather(
@@ -384,9 +384,9 @@ async def test_scrapes_at_a_time_take_one_snapshot(runtime: Runtime) -> None:
 async def test_whatever_is_accepted_is_answered(
     runtime: Runtime, accept: str, content_type: str
 ) -> None:
-    found, text = await make_scrapes(lambda: take(runtime)).answer(accept)
+    found, parts = await make_scrapes(lambda: take(runtime)).answer(accept)
     assert found.startswith(content_type)
-    assert text.endswith(b"# EOF\n") == found.startswith(OPEN_METRICS)
+    assert parts[-1].endswith(b"# EOF\n") == found.startswith(OPEN_METRICS)
 
 
 async def test_a_group_that_is_new_while_the_others_are_looked_at(runtime: Runtime) -> None:
@@ -419,8 +419,8 @@ async def test_the_page_lists_every_metric_and_no_other(runtime: Runtime) -> Non
     upstream = compute_upstream_figures(UpstreamStatistics(), is_reachable=True, places=())
     await join(runtime, "billing", "m1")
     scrapes = make_scrapes(lambda: take(runtime, upstream), lag=make_lag(), compatible=COMPATIBLE)
-    _, text = await scrapes.answer("")
-    families = text_string_to_metric_families(text.decode())
+    _, parts = await scrapes.answer("")
+    families = text_string_to_metric_families(b"".join(parts).decode())
     served = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in families

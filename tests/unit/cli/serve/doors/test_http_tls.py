@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from tests.support.waiting import until
 _REQUEST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
-async def make_metrics(accept: str) -> tuple[str, bytes]:
-    return "text/plain", b"metrics"
+async def make_metrics(accept: str) -> tuple[str, Sequence[bytes]]:
+    return "text/plain", (b"met", b"rics")
 
 
 def load(authority: Authority, *, requires_client: bool = False) -> TlsContexts:
