@@ -89,6 +89,8 @@ def derive_tables(
     written = folder.read(RECORDS, like).drop("date")
     rows = {RECORDS: written.count()}
     tell(RECORDS, rows[RECORDS])
+    if not rows[RECORDS]:
+        folder.add_columns(RECORDS, like)
 
     def write(name: str, table: DataFrame) -> DataFrame:
         rows[name] = folder.write(name, table)

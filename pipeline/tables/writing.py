@@ -26,6 +26,8 @@ _REPLACED = "_replaced-"
 _CHECKPOINT = "_checkpoint"
 _STREAM = "_stream.json"
 _DATE = "date"
+_ANY_DAY = "1970-01-01"
+"""Of a file without rows: one of no day alone leaves the column without a type."""
 
 PARQUET, JSON = "parquet", "json"
 FORMATS = (PARQUET, JSON)
@@ -90,7 +92,17 @@ class TableFolder:
             writer = writer.partitionBy(_DATE)
         writer.save(str(writing))
         self._swap(name, writing)
-        return self.read(name, table).count()
+        count = self.read(name, table).count()
+        if not count and by_date:
+            self.add_columns(name, table)
+        return count
+
+    def add_columns(self, name: str, like: DataFrame) -> None:
+        """Add a file without rows, so that readers of an empty table find its columns."""
+        if self.format == PARQUET:
+            day = self._make_path(self._at(name), f"{_DATE}={_ANY_DAY}")
+            none = self._spark.createDataFrame([], like.schema)
+            none.write.mode("overwrite").parquet(str(day))
 
     def move_in(self, name: str, files: Iterable[DayFile]) -> None:
         """Replace the table of this name by files in ``local_scratch``.

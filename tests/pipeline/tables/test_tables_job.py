@@ -374,6 +374,10 @@ def test_a_log_without_records_has_empty_tables(spark: SparkSession, tmp_path: P
     summary = write(spark, folder, tmp_path / "out")
     assert summary.rows == dict.fromkeys(TABLES, 0)
     assert (tmp_path / "out" / "_tables.json").exists()
+    # With the columns of each, or its readers would fail.
+    answers = run_notebook(tmp_path / "out", {})
+    assert answers["causes"].empty
+    assert answers["still_classic"].empty
 
 
 def read_all(spark: SparkSession, out: Path, table: str) -> list[str]:
