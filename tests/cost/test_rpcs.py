@@ -67,24 +67,6 @@ from model.past.causes import Cause, CauseKind
 from model.past.offset_changes import OffsetChange, OffsetChangeKind
 from model.past.ownerships import Lane, Moment, Ownerships, OwningMember
 from model.past.rebalances import Rebalance
-from muster.v1 import (
-    access_pb2,
-    admin_pb2,
-    backup_pb2,
-    classic_pb2,
-    explain_pb2,
-    freeze_pb2,
-    group_pb2,
-    history_pb2,
-    log_pb2,
-    ownership_pb2,
-    quota_pb2,
-    record_pb2,
-    reset_pb2,
-    upstream_pb2,
-    user_pb2,
-    what_if_pb2,
-)
 from storage.causes_codec import encode_causes_key, encode_rebalance
 from storage.log.trim import HistoryStart
 from storage.offset_changes_codec import encode_change_key, encode_offset_change
@@ -104,31 +86,8 @@ from tests.cost.test_starts import (
 )
 from tests.cost.test_users import fill as fill_users
 from tests.cost.turns import Counted, check_law
+from tests.support.service.methods import METHODS
 
-FILES: Final = (
-    access_pb2,
-    admin_pb2,
-    group_pb2,
-    history_pb2,
-    classic_pb2,
-    freeze_pb2,
-    backup_pb2,
-    user_pb2,
-    quota_pb2,
-    upstream_pb2,
-    ownership_pb2,
-    reset_pb2,
-    what_if_pb2,
-    explain_pb2,
-    record_pb2,
-    log_pb2,
-)
-METHODS: Final[list[MethodDescriptor]] = [
-    method
-    for file in FILES
-    for service in file.DESCRIPTOR.services_by_name.values()
-    for method in service.methods
-]
 ELEMENTS: Final = 2_000
 """Of what a call asks for; what many more take is one command in most."""
 MORE: Final = {"LeaveGroup.members": 2_000_000, "CreateAcls.acls": ACLS_PER_COMMAND_MAX}
@@ -162,7 +121,7 @@ def find_repeated(message: Descriptor, path: tuple[str, ...] = ()) -> Iterator[t
 
 ASKED: Final = [
     Asked(method, path)
-    for method in METHODS
+    for method in METHODS.values()
     if not method.client_streaming
     for path in find_repeated(method.input_type)
 ]
@@ -448,7 +407,7 @@ watch have turns of their own (test_sessions.py, test_watches.py), and the log i
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_is_linear_and_has_short_turns(name: str, tmp_path: Path) -> None:
     prepare, n = ANSWERS[name]
-    method = next(method for method in METHODS if method.name == name)
+    method = next(method for method in METHODS.values() if method.name == name)
     runs = iter(range(100))
 
     def measure(count: int) -> Counted:
@@ -465,6 +424,6 @@ def test_an_answer_is_linear_and_has_short_turns(name: str, tmp_path: Path) -> N
 
 def test_every_rpc_is_counted() -> None:
     counted = {asked.method.name for asked in ASKED} | set(ANSWERS) | OF_ONE_THING
-    assert {method.name for method in METHODS} <= counted
-    services = {method.containing_service.full_name for method in METHODS}
+    assert {method.name for method in METHODS.values()} <= counted
+    services = {method.containing_service.full_name for method in METHODS.values()}
     assert services == set(SERVICES)

@@ -12,19 +12,22 @@ from google.protobuf.descriptor import MethodDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from muster.v1 import admin_pb2, backup_pb2, classic_pb2, group_pb2
+from muster.v1 import classic_pb2, group_pb2
 from tests.fuzz.grpc_messages import break_bytes, make_message
 from tests.fuzz.laws import DEADLINE_S, Broken, Tally
 from tests.fuzz.pool import Pool
+from tests.support.service.methods import METHODS as METHODS_OF_SERVICES
 
 STEPS = 40
 _MESSAGES_OF_A_STREAM = 12
-_MODULES = (group_pb2, classic_pb2, admin_pb2, backup_pb2, health_pb2, reflection_pb2)
-_SERVICES = [
-    service for module in _MODULES for service in module.DESCRIPTOR.services_by_name.values()
-]
-METHODS: tuple[MethodDescriptor, ...] = tuple(
-    method for service in _SERVICES for method in service.methods
+METHODS: tuple[MethodDescriptor, ...] = (
+    *METHODS_OF_SERVICES.values(),
+    *(
+        method
+        for module in (health_pb2, reflection_pb2)
+        for service in module.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    ),
 )
 _WEIGHTS = {"GroupService": 5, "ClassicService": 3, "AdminService": 1}
 _RARE = ("DeleteTopic", "CreateBackup")

@@ -20,56 +20,16 @@ from model.caller import ANONYMOUS, INTERNAL
 from model.commands.topics import CreateTopic
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.ids import GroupId, TopicName
-from muster.v1 import (
-    access_pb2,
-    admin_pb2,
-    backup_pb2,
-    classic_pb2,
-    explain_pb2,
-    freeze_pb2,
-    group_pb2,
-    history_pb2,
-    log_pb2,
-    ownership_pb2,
-    quota_pb2,
-    record_pb2,
-    reset_pb2,
-    upstream_pb2,
-    user_pb2,
-    what_if_pb2,
-)
 from storage.transfer.backup import Backup
 from tests.support.audits import KeptAudit
 from tests.support.gateway.wire_rig import NoRecords, topic_id_of
 from tests.support.gateway.wire_steps import UNPARKED, join_fields
 from tests.support.memory import MemoryLogStore
 from tests.support.service.fake_upstream import FakeUpstream
+from tests.support.service.methods import METHODS
 from tests.support.wire.connection import Connection
 from tests.support.wire.fields import beat, commit, join
 
-METHODS: Final = {
-    f"{service.name}.{method.name}": method
-    for file in (
-        access_pb2,
-        admin_pb2,
-        backup_pb2,
-        classic_pb2,
-        freeze_pb2,
-        group_pb2,
-        history_pb2,
-        log_pb2,
-        ownership_pb2,
-        quota_pb2,
-        record_pb2,
-        reset_pb2,
-        upstream_pb2,
-        user_pb2,
-        explain_pb2,
-        what_if_pb2,
-    )
-    for service in file.DESCRIPTOR.services_by_name.values()
-    for method in service.methods
-}
 COMMIT, JOIN, LEAVE, TXN_COMMIT, HEARTBEAT = 8, 11, 13, 28, 68
 PRODUCER: Final = 70
 

@@ -26,7 +26,6 @@ from tests.security.audited.audited_calls import BY_MEMBERS, READS, RPCS
 from tests.security.audited.audited_doors import (
     COMMIT,
     HEARTBEAT,
-    METHODS,
     Doors,
     run_doors,
 )
@@ -35,6 +34,7 @@ from tests.security.audited.noted_changes import (
     SESSION,
     Case,
 )
+from tests.support.service.methods import METHODS
 from tests.support.wire.fields import beat, commit, join
 
 

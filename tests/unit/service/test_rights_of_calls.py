@@ -10,56 +10,14 @@ from typing import Any, Final, NamedTuple
 import grpc
 import grpc.aio
 import pytest
-from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from model.access.acls import Operation, ResourceType
 from model.ids import LogPartition
-from muster.v1 import (
-    access_pb2,
-    admin_pb2,
-    backup_pb2,
-    classic_pb2,
-    explain_pb2,
-    freeze_pb2,
-    group_pb2,
-    history_pb2,
-    log_pb2,
-    ownership_pb2,
-    quota_pb2,
-    record_pb2,
-    reset_pb2,
-    upstream_pb2,
-    user_pb2,
-    what_if_pb2,
-)
 from tests.support.authorizers import Rights
+from tests.support.service.methods import METHODS
 from tests.support.service.stand import Stand, running_stand
 
-FILES: Final = (
-    access_pb2,
-    admin_pb2,
-    backup_pb2,
-    classic_pb2,
-    explain_pb2,
-    freeze_pb2,
-    group_pb2,
-    history_pb2,
-    log_pb2,
-    ownership_pb2,
-    quota_pb2,
-    record_pb2,
-    reset_pb2,
-    upstream_pb2,
-    user_pb2,
-    what_if_pb2,
-)
-METHODS: Final[dict[str, MethodDescriptor]] = {
-    f"{service.name}.{method.name}": method
-    for file in FILES
-    for service in file.DESCRIPTOR.services_by_name.values()
-    for method in service.methods
-}
 ROOT: Final = Path(__file__).parents[3]
 
 
