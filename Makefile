@@ -14,13 +14,18 @@ SHOTS ?= .cache/screenshots
 VENV := .venv
 STAMP := $(VENV)/.installed
 
+# Containers often forbid compiled modules to be kept. A server has some 1,000 of them, and tests
+# start thousands of servers and commands, each of which would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
+.PHONY: help setup run test test-long lint bench bench-growth pipeline-bench spark-submit stream stream-law sim chaos soak differential interop \
 	bench-upstream connect tools upstream upstream-sim migration latency attack fuzz takeover container recording jars docs screenshots python go clean
 
 help:
 	@echo "make run     install what is needed into $(VENV), then show the demo"
 	@echo "make test    install, then lint and run all tests (TEST_GROUPS='log protocol' for some)"
+	@echo "make test-long   the tests that take too long for every change: before a release"
 	@echo "make lint    ruff, mypy, the import contracts and dead code alone"
 	@echo "make sim     the cluster simulation alone, SEEDS=$(SEEDS) seeds of each kind of world"
 	@echo "make chaos   the SDK over networks that delay, hold back and cut: SEEDS=20 SECONDS=$(SECONDS) each"
@@ -61,6 +66,9 @@ run: setup
 
 test: setup
 	@$(VENV)/bin/python -m tests.run $(TEST_GROUPS)
+
+test-long: jars go
+	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -p no:xdist -m long tests
 
 lint: setup
 	@$(VENV)/bin/python -m tests.run lint

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
-from tests.kafka.broker import KafkaBroker, Setting
+from tests.kafka.broker import SERVER_JVM_OPTIONS, KafkaBroker, Setting
 from tests.kafka.jars import CACHE, CHECKOUT, locked
 from tests.kafka.prerequisites import MissingPrerequisite, check_javac
 
@@ -177,7 +177,12 @@ def start_kafka(
     chosen: dict[str, Setting] = dict(settings or {})
     if assignment_interval_ms is not None:
         chosen.setdefault("group.consumer.assignment.interval.ms", assignment_interval_ms)
-    broker = KafkaBroker(chosen, listeners=listeners, jvm_options=(f"-Xms{heap}", f"-Xmx{heap}"))
+    broker = KafkaBroker(
+        chosen,
+        listeners=listeners,
+        jvm=SERVER_JVM_OPTIONS,
+        jvm_options=(f"-Xms{heap}", f"-Xmx{heap}"),
+    )
     try:
         return broker.start()
     except BaseException:

@@ -3,7 +3,8 @@
     python -m tests.run [lint | GROUP ...]
 
 Each group is a run of pytest with its workers, and one more, without workers, for its tests that
-measure time (marker `alone`). Where `CI` is set the run fails if its groups together take longer
+measure time (marker `alone`). Those that take long (marker `long`) run in `make test-long` alone.
+Where `CI` is set the run fails if its groups together take longer
 than their minutes together, or one of them far longer than its own. The exit code is 1 if anything
 failed.
 """
@@ -29,6 +30,8 @@ LINTERS = (
     ("lint-imports",),
     ("python", "-m", "tests.dead_code"),
 )
+QUICK, QUICK_ALONE = "not alone and not long", "alone and not long"
+"""The tests of a group that workers share, and those with nothing beside them."""
 _NO_TESTS_RAN = 5
 _FAR_OVER = 1.5
 """How many times its minutes a group may take: machines differ from group to group."""
@@ -109,12 +112,10 @@ def run_group(group: Group, paths: Sequence[Path]) -> Outcome:
         return outcome
     print(f"--- {group.name}", flush=True)
     started = time.monotonic()
-    run_pytest(
-        outcome, paths, "-n", str(group.workers), "--dist", group.distribution, "-m", "not alone"
-    )
+    run_pytest(outcome, paths, "-n", str(group.workers), "--dist", group.distribution, "-m", QUICK)
     alone = find_alone(paths)
     if alone:
-        run_pytest(outcome, alone, "-m", "alone")
+        run_pytest(outcome, alone, "-m", QUICK_ALONE)
     outcome.seconds = time.monotonic() - started
     return outcome
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,15 @@ def test_the_sdk_is_muster_alone(wheels: Path, tmp_path: Path) -> None:
     assert imported["refused"] == "muster.ClassicMember needs numpy: install muster[classic]"
 
 
+def test_the_wheel_of_the_server_has_all_its_folders(wheels: Path) -> None:
+    (wheel,) = wheels.glob("muster_server-*.whl")
+    files = zipfile.ZipFile(wheel).namelist()
+    folders = {name.partition("/")[0] for name in files}
+    assert {name for name in folders if not name.endswith(".dist-info")} == SERVER_PACKAGES
+    assert "pipeline/report/page.css" in files
+
+
+@pytest.mark.long
 def test_the_server_is_its_folders_and_the_sdk(wheels: Path, tmp_path: Path) -> None:
     server = install(wheels, "muster-server", tmp_path / "server", "[speed]")
     assert server.packages_of("muster-server") == SERVER_PACKAGES

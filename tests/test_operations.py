@@ -101,6 +101,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_the_page_is_followed(machine: Machine) -> None:
     """Before and after some lines the test does or sees what the page is about."""
     before: dict[str, Callable[[], None]] = {

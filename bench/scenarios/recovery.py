@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.figures import Json, Row, Section, Target, pick
 from bench.peer import run_kload
 from bench.stand import Stand
-from tests.kafka.broker import KafkaBroker
+from tests.kafka.broker import SERVER_JVM_OPTIONS, KafkaBroker
 from tests.kafka.jars import CHECKOUT
 from tests.server import MusterServer
 from tests.support.waiting import wait_until_answered
@@ -161,7 +161,8 @@ def start_muster(server: MusterServer) -> Json:
 @contextmanager
 def loaded_broker(segments: Path) -> Iterator[KafkaBroker]:
     """A stopped broker whose offsets topic is the content of ``segments``."""
-    broker = KafkaBroker({"log.cleaner.enable": False}, jvm_options=(LOADING_LEVEL,))
+    settings = {"log.cleaner.enable": False}
+    broker = KafkaBroker(settings, jvm=SERVER_JVM_OPTIONS, jvm_options=(LOADING_LEVEL,))
     try:
         broker.start()
         run_kload("commits", broker.bootstrap, seconds=0.5)

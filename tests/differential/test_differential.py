@@ -16,7 +16,7 @@ from tests.differential.sides.peers import prepare, run_peers
 # However slow the machine is: how long it may take is said with its group.
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
-SEQUENCES = 60
+SEQUENCES = 30
 AT_ONCE = 20
 SHRINK_S = 30.0
 SHOWN = 3

@@ -32,7 +32,7 @@ from tests.interop.trust import SASL_SSL, Trust, password_of
 from tests.support.wire.connection import Connection
 from tests.support.wire.sasl import log_in
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.long, pytest.mark.kafka]
 
 SASL_AUTHENTICATION_FAILED: Final = 58
 MUSTERS: Final = {"gateway.park.ms": 0, "offsets.transactional.commits": "all"}

@@ -17,7 +17,7 @@ from tests.differential.sides.admin import ANSWERED_IN_S
 from tests.differential.sides.peers import run_peers
 from tests.support.wire.connection import Connection
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.long, pytest.mark.kafka]
 
 
 def test_quotas(tmp_path: Path) -> None:

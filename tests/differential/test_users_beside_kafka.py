@@ -21,7 +21,7 @@ from tests.differential.test_rights_beside_kafka import ACCESS, CREATE_ACLS
 from tests.differential.user_rows import changes, descriptions, refusals
 from tests.support.wire.connection import Connection
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.long, pytest.mark.kafka]
 
 SEEN_IN_S: Final = 20.0
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc.aio
+import pytest
 
 from muster.v1 import assignors_pb2, group_pb2, group_pb2_grpc, types_pb2
 from tests.server import MusterServer
@@ -38,6 +39,7 @@ async def prepare(client: SessionClient, epoch: int) -> assignors_pb2.PreparedAs
     return prepared
 
 
+@pytest.mark.long
 async def test_kill_9_between_prepare_and_install_and_after_it(tmp_path: Path) -> None:
     with MusterServer(tmp_path / "data", topics={"orders": 4}) as server:
         async with session(server) as client:

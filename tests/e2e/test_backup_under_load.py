@@ -7,6 +7,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from cli.errors import ExitCode
 from storage.rocks.rocks_reader import open_store_reader
 from tests.e2e.test_kill_under_commits import PARTITIONS, TOPIC, Committer
@@ -40,6 +42,7 @@ def read_log(store: Path) -> list[list[bytes]]:
         reader.close()
 
 
+@pytest.mark.long
 async def test_a_backup_holds_what_was_acknowledged_before_it(tmp_path: Path) -> None:
     server = MusterServer(tmp_path / "data", topics={TOPIC: PARTITIONS})
     committers = [Committer(f"group-{number}") for number in range(GROUPS)]

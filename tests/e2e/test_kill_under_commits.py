@@ -11,7 +11,7 @@ from tests.server import MusterServer
 from tests.support.wire.connection import Connection
 from tests.support.wire.member import commit, connect, fetch_all
 
-ROUNDS = 12
+ROUNDS = 6
 GROUPS = 8
 PARTITIONS = 5
 TOPIC = "orders"

@@ -36,7 +36,7 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": SHORT_SESSION_MS,
     "group.consumer.session.timeout.ms": SHORT_SESSION_MS,
 }
-QUICK = {"java": "cooperative-sticky", "confluent-kafka": "roundrobin", "kafka-python": "range"}
+QUICK = {"java": "cooperative-sticky", "confluent-kafka": "roundrobin"}
 """The clients that always run, and the strategy with which they do."""
 QUICK_ASSIGNORS = {"java": "uniform", "confluent-kafka": "range"}
 JOIN_AGAIN = ("franz-go", "sarama")

@@ -27,7 +27,7 @@ EACH = 8
 TOPICS = {"orders": 4, "totals": 1}
 REFUSED = "its assignment has user data of an assignor, which would be lost"
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ CLUSTER_ID = "muster-tests-cluster-0"
 Setting: TypeAlias = str | int | bool
 
 # What Kafka's own start script gives its JVM, but for the heap, which starts small here.
-JVM_OPTIONS = (
+SERVER_JVM_OPTIONS = (
     "-server",
     "-Xms256m",
     "-Xmx1g",
@@ -33,6 +33,8 @@ JVM_OPTIONS = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
+# A broker of a test lives for seconds: the second compiler would take as long again as the start.
+SHORT_JVM_OPTIONS = ("-Xms256m", "-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 30.0
@@ -49,7 +51,8 @@ class KafkaBroker:
 
     `settings` override the properties of `default_settings`, by Kafka's names. `listeners` are
     more of them, name to security protocol, each on a port of its own (`address`). `jvm_options`
-    come after `JVM_OPTIONS`, so the later wins; `prefix` is put before the command (`nice`).
+    come after `jvm`, so the later wins; a broker that is measured has `SERVER_JVM_OPTIONS` there.
+    `prefix` is put before the command (`nice`).
     The data outlives `stop` and `kill`: `start` again serves what is there, on the same port where
     that is still free (after `kill` only once `broker.session.timeout.ms` is over, 9 s by default).
     `close` removes everything. `format` without `start` prepares `log_dir`, so that a test can put
@@ -61,13 +64,14 @@ class KafkaBroker:
         settings: Mapping[str, Setting] | None = None,
         *,
         listeners: Mapping[str, str] | None = None,
+        jvm: Sequence[str] = SHORT_JVM_OPTIONS,
         jvm_options: Sequence[str] = (),
         prefix: Sequence[str] = (),
         start_timeout_s: float = _START_TIMEOUT_S,
     ) -> None:
         self._overrides = dict(settings or {})
         self._listeners = dict(listeners or {})
-        self._jvm_options = tuple(jvm_options)
+        self._jvm_options = (*jvm, *jvm_options)
         self._prefix = tuple(prefix)
         self._start_timeout_s = start_timeout_s
         self._process: subprocess.Popen[bytes] | None = None
@@ -226,7 +230,6 @@ class KafkaBroker:
     def _java(self, main_class: str, *arguments: str) -> list[str]:
         return [
             check_java(),
-            *JVM_OPTIONS,
             *self._jvm_options,
             f"-Dlog4j2.configurationFile={LOG_CONFIG}",
             "-cp",

@@ -48,7 +48,7 @@ __all__ = (
 
 _READY_WITHIN_S: Final = 90.0
 _TOOL_WITHIN_S: Final = 60.0
-_JVM_OPTIONS: Final = ("-server", "-Xms128m", "-Xmx512m", "-XX:+UseSerialGC")
+_JVM_OPTIONS: Final = ("-Xms128m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _CONTROLLER: Final = "CONTROLLER"
 

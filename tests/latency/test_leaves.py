@@ -6,6 +6,8 @@ import pytest
 
 from tests.latency.matrix import Cell, measure
 
+pytestmark = pytest.mark.long
+
 GROUPS = 6
 
 

@@ -13,6 +13,8 @@ from tests.support.pipeline.blocks import make_log
 from tests.support.spark_queries import run_to_the_end
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -15,7 +15,7 @@ from tests.kafka.tools import run_consumer_groups
 from tests.support.cli.log_files import Result, invoke
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.long, pytest.mark.kafka]
 
 PARTITIONS = 4
 PLAIN = {0: 3, 1: 6}

@@ -19,7 +19,7 @@ from tests.kafka.broker import KafkaBroker
 from tests.kafka.java import start_java
 from tests.server import MusterServer
 
-pytestmark = [pytest.mark.java, pytest.mark.kafka]
+pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.kafka]
 
 SETTINGS: Final = {
     "group.consumer.assignment.interval.ms": 0,

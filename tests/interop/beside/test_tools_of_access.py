@@ -30,7 +30,7 @@ from tests.interop.trust import ROOT, SASL_SSL, Trust
 from tests.kafka.java import JavaProgram, start_java
 from tests.support.waiting import NotInTime, wait_until
 
-pytestmark = [pytest.mark.java, pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.kafka, pytest.mark.timeout(240)]
 
 USERS: Final = ("alice", ROOT)
 SEEN_WITHIN_S: Final = 20.0

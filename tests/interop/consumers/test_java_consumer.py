@@ -151,6 +151,7 @@ def wait_until_held(programs: Sequence[JavaProgram], wanted: set[str], each: int
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.long
 def test_static_members_with_a_pattern_keep_their_partitions_while_away(
     server: MusterServer,
 ) -> None:

@@ -9,7 +9,7 @@ from tests.kafka.broker import BrokerError, KafkaBroker
 from tests.kafka.java import run_java
 from tests.kafka.tools import run_consumer_groups, run_dump_log, run_topics
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.long, pytest.mark.kafka]
 
 HELLO = """
 import org.apache.kafka.common.utils.AppInfoParser;

@@ -28,6 +28,8 @@ from tests.kafka.prerequisites import MissingPrerequisite
 from tests.kafka.tools import run_consumer_groups
 from tests.support.certificates import Authority
 
+pytestmark = pytest.mark.long
+
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="needs Go: install golang-go")
 
 

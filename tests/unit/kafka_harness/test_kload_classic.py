@@ -13,6 +13,7 @@ from tests.kafka.release import KAFKA_4_3_CLASSIC
 WITHIN_S = 60.0
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.kafka,
     pytest.mark.skipif(shutil.which("go") is None, reason="needs Go: install golang-go"),
 ]
