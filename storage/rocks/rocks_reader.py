@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import gettempdir
@@ -134,15 +134,19 @@ class RocksLogReader:
         self._overlay = LatestOverlay()
         """What the log has after the last checkpoint, of the partitions in ``_replayed``."""
         self._replayed: set[LogPartition] = set()
+        self.before_batch: Callable[[], None] | None = None
+        """Called before each batch is read; what it raises ends the reading."""
 
     def read_log(self, partition: LogPartition, start: LogOffset = _LOG_START) -> Iterator[bytes]:
         """See ``LogStore.read_log``."""
         prefix = _PARTITION.pack(partition)
         for _, batch in self._scan("log", self._find_batch(partition, start), prefix):
+            self._check_wanted()
             yield batch
 
     def read_batch_before(self, partition: LogPartition, offset: LogOffset) -> bytes | None:
         """The last batch that begins before an offset; ``None`` if there is none."""
+        self._check_wanted()
         prefix = _PARTITION.pack(partition)
         with errors_of(self._folder):
             cursor = self._families["log"].iter()
@@ -263,6 +267,10 @@ class RocksLogReader:
         self._families.clear()
         self._db.close()
         self._files.close()
+
+    def _check_wanted(self) -> None:
+        if self.before_batch is not None:
+            self.before_batch()
 
     def _find_batch(self, partition: LogPartition, start: int) -> bytes:
         first = _LOG_KEY.pack(partition, start)

@@ -285,7 +285,8 @@ GRPC_SETTINGS = (
     ),
     _grpc(
         "grpc.history.readers.max",
-        "The maximum number of processes that read the log for requests about the past (`as_of`).",
+        "The maximum number of processes that read the log for requests about the past (`as_of`). "
+        "A principal at one host has all but one of them at most, and waits for its turn.",
     ),
     _grpc(
         "grpc.history.reader.bytes",

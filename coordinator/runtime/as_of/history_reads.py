@@ -1,7 +1,7 @@
 """Reads a group's past, and pages of the log, in worker processes beside the event loop.
 
-A worker starts on demand, with limited memory and time. It is reused for a short while, and killed
-if its caller goes away.
+A worker starts on demand, with limited memory and time. It is reused for a short while. If its
+caller goes away it stops what it reads and is given back; it is killed if it does not stop soon.
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ from coordinator.runtime.as_of.history_worker import (
     WorkerRequest,
 )
 from coordinator.runtime.as_of.log_pages import LogPage, PageQuestion
+from coordinator.runtime.as_of.reader_places import (
+    WAITING_OF_ONE_MAX,
+    Holder,
+    NoPlace,
+    Place,
+    ReaderPlaces,
+)
 from coordinator.runtime.as_of.worker_process import Worker
 from model.caller import INTERNAL
 from model.commands.groups import DescribeGroups
@@ -49,8 +56,8 @@ log = structlog.get_logger()
 IDLE_S = 10.0
 """An idle worker ends after this time."""
 
-WAITING_MAX = 64
-"""The most requests that may be waiting for, or in, a worker."""
+STOPS_WITHIN_S = 2.0
+"""A worker that is to stop looks for that before each batch."""
 
 _RECENT_MS = 10_000
 
@@ -112,26 +119,30 @@ class HistoryReads:
         self._coordinator = coordinator
         self._settings = settings
         self._wall_ms = wall_ms
-        self._free = asyncio.Semaphore(settings.readers_max)
-        self._waiting = 0
+        self._places = ReaderPlaces(settings.readers_max)
         self._workers: set[Worker] = set()
         self._starting: set[asyncio.Task[Worker]] = set()
+        self._stopping: set[asyncio.Task[None]] = set()
         self._idle: list[Worker] = []
         self._is_stopped = False
 
     async def read(
-        self, group_id: GroupId, as_of: AsOf, commands: Sequence[HistoryCommand]
+        self,
+        group_id: GroupId,
+        as_of: AsOf,
+        commands: Sequence[HistoryCommand],
+        holder: Holder = "",
     ) -> HistoryAnswer:
         """Answer commands about one group. Raises ``HistoryError`` and ``GroupError``."""
-        result = await self._read(group_id, as_of, tuple(commands))
+        result = await self._read(group_id, as_of, tuple(commands), holder)
         assert isinstance(result, HistoryAnswer)
         return result
 
     async def read_ownerships(
-        self, group_id: GroupId, until: AsOf | None, asked: OwnershipQuestion
+        self, group_id: GroupId, until: AsOf | None, asked: OwnershipQuestion, holder: Holder = ""
     ) -> PastOwnerships:
         """Who owned what up to a position, or up to now. Raises as ``read`` does."""
-        result = await self._read(group_id, until, asked)
+        result = await self._read(group_id, until, asked, holder)
         assert isinstance(result, PastOwnerships)
         return result
 
@@ -140,16 +151,17 @@ class HistoryReads:
         group_id: GroupId,
         as_of: AsOf | None,
         asked: tuple[HistoryCommand, ...] | OwnershipQuestion,
+        holder: Holder,
     ) -> HistoryAnswer | PastOwnerships:
-        async with self._worker_is_free():
+        async with self._worker_is_free(holder) as place:
             question = await self._make_question(group_id, as_of)
-            result = await self._ask(HistoryRequest(question, asked))
+            result = await self._ask(HistoryRequest(question, asked), place)
         return self._check(question, result)
 
-    async def read_page(self, question: PageQuestion) -> LogPage:
+    async def read_page(self, question: PageQuestion, holder: Holder = "") -> LogPage:
         """Read a page of the log. Raises ``HistoryError`` and ``GroupError``."""
-        async with self._worker_is_free():
-            result = await self._ask(question)
+        async with self._worker_is_free(holder) as place:
+            result = await self._ask(question, place)
         match result:
             case LogPage():
                 return result
@@ -158,7 +170,9 @@ class HistoryReads:
             case _:
                 raise self._compute_failure(result)
 
-    async def read_records(self, question: RecordQuestion) -> tuple[RecordPage, LogOffset]:
+    async def read_records(
+        self, question: RecordQuestion, holder: Holder = ""
+    ) -> tuple[RecordPage, LogOffset]:
         """Read decoded records, the last one first; and where the durable log ends.
 
         Raises ``HistoryError`` and ``GroupError``.
@@ -167,30 +181,32 @@ class HistoryReads:
             raise UnknownTopicOrPartition(
                 f"there is no log partition {question.partition}: there are {self.store.partitions}"
             )
-        async with self._worker_is_free():
+        async with self._worker_is_free(holder) as place:
             # Durable records only, as in ``_make_question``.
             end = LogOffset(self.store.durable_offset(question.partition))
-            result = await self._ask(RecordsRequest(question, end))
+            result = await self._ask(RecordsRequest(question, end), place)
         if isinstance(result, RecordPage):
             return result, end
         raise self._compute_failure(result)
 
     @asynccontextmanager
-    async def _worker_is_free(self) -> AsyncIterator[None]:
+    async def _worker_is_free(self, holder: Holder) -> AsyncIterator[Place]:
         """Wait for a worker, and limit the time of what it is asked."""
-        if self._waiting >= WAITING_MAX:
-            raise HistoryBusy("too many reads of the log are in progress; retry later")
         timeout_s = self._settings.timeout_ms / 1000
-        self._waiting += 1
         try:
-            async with asyncio.timeout(timeout_s), self._free:
-                yield
+            async with asyncio.timeout(timeout_s), self._places.place(holder) as place:
+                yield place
+        except NoPlace as error:
+            raise HistoryBusy(
+                f"{WAITING_OF_ONE_MAX} of your reads of the log are in progress: ask again when "
+                "one has ended"
+                if error.is_own
+                else "too many reads of the log are in progress; retry later"
+            ) from None
         except TimeoutError:
             raise HistoryTimedOut(
                 f"the log could not be read up to that position within {timeout_s:g} s"
             ) from None
-        finally:
-            self._waiting -= 1
 
     async def stop(self) -> None:
         """End all workers; requests still waiting get an error."""
@@ -199,6 +215,8 @@ class HistoryReads:
             await asyncio.wait(self._starting)
         while self._workers:
             await asyncio.gather(*(self._end(worker) for worker in list(self._workers)))
+        if self._stopping:
+            await asyncio.wait(self._stopping)
 
     async def _make_question(self, group_id: GroupId, as_of: AsOf | None) -> GroupQuestion:
         now_ms = self._wall_ms()
@@ -224,13 +242,16 @@ class HistoryReads:
             with suppress(GroupError):
                 await self._coordinator.call(command)
 
-    async def _ask(self, request: WorkerRequest) -> HistoryResult:
-        """Ask a worker. An idle one may have ended meanwhile; then ask another."""
+    async def _ask(self, request: WorkerRequest, place: Place) -> HistoryResult:
+        """Ask a worker. An idle one may have ended meanwhile; then ask another.
+
+        Whoever is cancelled leaves the ``place`` when the worker is free again, or gone.
+        """
         while True:
             if self._is_stopped:
                 raise HistoryUnavailable("the server is stopping")
             was_idle = bool(self._idle)
-            worker = self._idle.pop() if was_idle else await self._start()
+            worker = self._idle.pop() if was_idle else await self._start(place)
             try:
                 result = await worker.ask(request)
             except EOFError:
@@ -241,21 +262,37 @@ class HistoryReads:
                         "the process that read the log was killed, probably for lack of memory"
                     ) from None
             except BaseException:
-                self._end(worker)
+                place.busy = self._stop_reading(worker)
                 raise
             else:
                 self._put_back(worker)
                 return result
 
-    async def _start(self) -> Worker:
-        """Start a worker. A process that has started is ended even if its caller is cancelled."""
+    def _stop_reading(self, worker: Worker) -> asyncio.Task[None]:
+        """Stop what a worker reads for nobody; it is idle then, or killed."""
+
+        async def stop() -> None:
+            if await worker.finish(STOPS_WITHIN_S):
+                self._put_back(worker)
+            else:
+                await self._end(worker)
+
+        stopping = asyncio.create_task(stop(), name="history-worker-stop")
+        self._stopping.add(stopping)
+        stopping.add_done_callback(self._stopping.discard)
+        return stopping
+
+    async def _start(self, place: Place) -> Worker:
+        """Start a worker. One whose caller is cancelled meanwhile is idle when it has started."""
         starting = asyncio.create_task(self._start_worker(), name="history-worker-start")
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            starting.add_done_callback(self._end_unwanted)
+            place.busy = asyncio.create_task(self._keep(starting), name="history-worker-stop")
+            self._stopping.add(place.busy)
+            place.busy.add_done_callback(self._stopping.discard)
             raise
 
     async def _start_worker(self) -> Worker:
@@ -268,9 +305,10 @@ class HistoryReads:
         self._workers.add(worker)
         return worker
 
-    def _end_unwanted(self, starting: asyncio.Task[Worker]) -> None:
+    async def _keep(self, starting: asyncio.Task[Worker]) -> None:
+        await asyncio.wait((starting,))
         if not starting.cancelled() and starting.exception() is None:
-            self._end(starting.result())
+            self._put_back(starting.result())
 
     def _put_back(self, worker: Worker) -> None:
         if self._is_stopped:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import BinaryIO, NamedTuple, TypeVar, assert_never, cast
 
 from coordinator.runtime.as_of.group_records import find_topics
@@ -115,6 +115,10 @@ class NoMemory(NamedTuple):
     """The group's state does not fit in memory."""
 
 
+class Stopped(NamedTuple):
+    """Nobody wants the answer any more."""
+
+
 class Damaged(NamedTuple):
     """The log cannot be read; ``cause`` is one line for the server's log."""
 
@@ -122,14 +126,35 @@ class Damaged(NamedTuple):
 
 
 HistoryResult = (
-    HistoryAnswer | PastOwnerships | LogPage | RecordPage | NotKept | NotYet | NoMemory | Damaged
+    HistoryAnswer
+    | PastOwnerships
+    | LogPage
+    | RecordPage
+    | NotKept
+    | NotYet
+    | NoMemory
+    | Stopped
+    | Damaged
 )
 
 
-class HistoryReader:
-    """Reads one snapshot of the store, and opens a newer one when a request needs it."""
+class ReadingStopped(Exception):
+    """Ends a reading that nobody wants any more."""
 
-    def __init__(self, folder: Path, settings: CoordinatorSettings) -> None:
+
+class HistoryReader:
+    """Reads one snapshot of the store, and opens a newer one when a request needs it.
+
+    ``is_stopped`` is asked before each batch whether nobody wants the answer any more.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: CoordinatorSettings,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._is_stopped = is_stopped
         self._folder = folder
         self._settings = settings
         self._reader: RocksLogReader | None = None
@@ -152,6 +177,8 @@ class HistoryReader:
             return NotKept(error.start)
         except InFuture as error:
             return NotYet(error.last)
+        except ReadingStopped:
+            return Stopped()
         except MemoryError:
             return NoMemory()
         except (StoreError, CodecError) as error:
@@ -174,6 +201,7 @@ class HistoryReader:
                 pass
         self.close()
         self._reader = open_store_reader(self._folder)
+        self._reader.before_batch = self._check_wanted
         self._opened_s = time.monotonic()
         self._image = _read_image(self._reader)
         try:
@@ -183,6 +211,10 @@ class HistoryReader:
                 f"log partition {asked.partition} was durable up to {asked.end} but ends before "
                 "that"
             ) from None
+
+    def _check_wanted(self) -> None:
+        if self._is_stopped():
+            raise ReadingStopped
 
     def _answer(
         self, reader: RocksLogReader, request: HistoryRequest
@@ -244,13 +276,15 @@ def _read_image(reader: RocksLogReader) -> TopicImage:
 # ------------------------------------------------------------------------------------- the process
 
 
-def run_worker(requests: Iterator[bytes], answers: BinaryIO) -> None:
-    """Answer requests until there are no more."""
+def run_worker(requests: Iterator[bytes], answers: BinaryIO, stop: Event) -> None:
+    """Answer requests until there are no more. ``stop`` ends the one that is being answered."""
     orders = pickle.loads(next(requests))  # from the parent process
     assert isinstance(orders, WorkerOrders)
     resource.setrlimit(resource.RLIMIT_DATA, (orders.data_bytes, orders.data_bytes))
-    reader = HistoryReader(orders.folder, orders.settings)
+    reader = HistoryReader(orders.folder, orders.settings, stop.is_set)
     for request in requests:
+        # The parent asks again only after an answer: what was to be stopped is answered.
+        stop.clear()
         result = reader.read(pickle.loads(request))
         parts = encode_parts(result)
         answers.write(LENGTH.pack(len(parts)))
@@ -267,10 +301,16 @@ def read_messages(source: BinaryIO) -> Iterator[bytes]:
         yield source.read(length)
 
 
-def _watch(requests: SimpleQueue[bytes]) -> None:
-    """Queue the messages. The pipe ends when the parent is gone; then nobody needs the answers."""
+def _watch(requests: SimpleQueue[bytes], stop: Event) -> None:
+    """Queue the messages; an empty one stops what is being read.
+
+    The pipe ends when the parent is gone; then nobody needs the answers.
+    """
     for message in read_messages(sys.stdin.buffer):
-        requests.put(message)
+        if message:
+            requests.put(message)
+        else:
+            stop.set()
     if tempfile.tempdir is not None:
         shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     os._exit(0)
@@ -285,5 +325,6 @@ def main(folder: str) -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: SimpleQueue[bytes] = SimpleQueue()
-    Thread(target=_watch, args=(requests,), daemon=True).start()
-    run_worker(iter(requests.get, None), answers)
+    stop = Event()
+    Thread(target=_watch, args=(requests, stop), daemon=True).start()
+    run_worker(iter(requests.get, None), answers, stop)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple, assert_never
 
 from coordinator.runtime.as_of.history_reads import (
@@ -26,6 +28,7 @@ from coordinator.runtime.as_of.log_pages import (
     PageQuestion,
     PageStart,
 )
+from coordinator.runtime.as_of.reader_places import Holder
 from model.errors import ErrorCode
 from model.ids import GroupId, LogOffset, LogPartition
 from storage.log.trim import HistoryStart, read_history_start
@@ -65,6 +68,15 @@ class PartitionDescription(NamedTuple):
     end: LogOffset
 
 
+class _Reading:
+    """An open reading; ``on_lost`` makes it end."""
+
+    __slots__ = ("on_lost",)
+
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        self.on_lost = on_lost
+
+
 class ReadBudget:
     """Makes all who spend wait, so that together they spend at most ``per_s`` in a second."""
 
@@ -95,7 +107,7 @@ class LogReads:
         self._history = history
         self._store = store
         self._budget = budget
-        self._open = 0
+        self._open: dict[Holder, deque[_Reading]] = {}
 
     @property
     def cluster_id(self) -> str:
@@ -117,21 +129,47 @@ class LogReads:
         """The durable end of a log partition: what is above may still be lost."""
         return LogOffset(self._store.durable_offset(partition))
 
-    async def read(self, request: LogRequest) -> AsyncGenerator[LogPage, None]:
+    @contextmanager
+    def opened(self, holder: Holder, on_lost: Callable[[], None]) -> Iterator[None]:
+        """Count a reading as open. Raises ``HistoryBusy`` instead at the limit.
+
+        There, who has most makes room for who has fewer: ``on_lost`` of its first reading is
+        called, which has to end it soon.
+        """
+        if sum(map(len, self._open.values())) >= READINGS_MAX and not self._make_room(holder):
+            own = len(self._open.get(holder, ()))
+            raise HistoryBusy(
+                f"the log is being read {READINGS_MAX} times, {own} times by you: read a stream to "
+                "its end or cancel it, or retry later"
+            )
+        reading = _Reading(on_lost)
+        self._open.setdefault(holder, deque()).append(reading)
+        try:
+            yield
+        finally:
+            self._forget(holder, reading)
+
+    def _make_room(self, holder: Holder) -> bool:
+        most = max(self._open, key=lambda each: len(self._open[each]))
+        if len(self._open.get(holder, ())) + 1 >= len(self._open[most]):
+            return False
+        reading = self._open[most][0]
+        self._forget(most, reading)
+        reading.on_lost()
+        return True
+
+    def _forget(self, holder: Holder, reading: _Reading) -> None:
+        readings = self._open.get(holder)
+        if readings is not None and reading in readings:
+            readings.remove(reading)
+            if not readings:
+                del self._open[holder]
+
+    async def read(self, request: LogRequest, holder: Holder = "") -> AsyncGenerator[LogPage, None]:
         """The pages of a request; the next one is read when it is asked for.
 
         Raises ``HistoryError`` and ``GroupError``, also between pages: trimming may overtake.
         """
-        if self._open >= READINGS_MAX:
-            raise HistoryBusy(f"the log is being read {READINGS_MAX} times; retry later")
-        self._open += 1
-        try:
-            async for page in self._read(request):
-                yield page
-        finally:
-            self._open -= 1
-
-    async def _read(self, request: LogRequest) -> AsyncGenerator[LogPage, None]:
         end = self._check_end(request)
         left, start = request.bytes_max, request.start
         while True:
@@ -146,7 +184,7 @@ class LogReads:
                 request.is_compacted_wanted,
                 bytes_max,
             )
-            page = await self._history.read_page(question)
+            page = await self._history.read_page(question, holder)
             await self._budget.spend(page.scanned_bytes)
             # The process may have read an older snapshot, which had more.
             yield page._replace(history=read_history_start(self._store, request.partition))

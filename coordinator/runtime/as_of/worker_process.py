@@ -1,4 +1,4 @@
-"""A worker process as its parent sees it: started, asked, killed."""
+"""A worker process as its parent sees it: started, asked, stopped, killed."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class Worker:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._exit_code: asyncio.Task[int] | None = None
+        self._answering: asyncio.Task[HistoryResult] | None = None
 
     async def start(self, orders: WorkerOrders) -> None:
         ours, theirs = socket.socketpair()
@@ -50,13 +51,29 @@ class Worker:
         self._send(orders)
 
     async def ask(self, request: WorkerRequest) -> HistoryResult:
-        """Send a request. Raises ``EOFError`` if the process ends before it answers."""
+        """Send a request. Raises ``EOFError`` if the process ends before it answers.
+
+        Who is cancelled leaves a process that still answers: see ``finish``.
+        """
         self._cancel_retirement()
         self._send(request)
+        self._answering = asyncio.create_task(self._receive(), name="history-answer")
         try:
-            return await self._receive()
+            return await asyncio.shield(self._answering)
         except (asyncio.IncompleteReadError, ConnectionError):
             raise EOFError from None
+
+    async def finish(self, within_s: float) -> bool:
+        """Stop what nobody wants any more; whether the process can be asked again in time."""
+        if self._answering is None or self._writer is None:
+            return False
+        if not self._answering.done():
+            self._writer.write(LENGTH.pack(0))
+        await asyncio.wait((self._answering,), timeout=within_s)
+        if self._answering.done():
+            return self._answering.exception() is None
+        self._answering.cancel()
+        return False
 
     def kill(self) -> asyncio.Task[int]:
         """Kill the process at once; the task has its exit code."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from coordinator.runtime.as_of.history_answers import HistoryCommand
 from coordinator.runtime.as_of.history_worker import HistoryAnswer
+from coordinator.runtime.as_of.reader_places import compute_holder
 from coordinator.service.calls.services import Services
 from coordinator.service.wire.error_statuses import InvalidField
 from model.errors import UnsupportedVersion
@@ -45,4 +46,5 @@ async def read_past(
     """Answer commands about one group as of a past position; raises ``GroupError``."""
     if services.history is None:
         raise UnsupportedVersion("as_of is not supported: this server has no log on disk")
-    return await services.history.read(group_id, as_of, commands)
+    holder = compute_holder(commands[0].caller) if commands else ""
+    return await services.history.read(group_id, as_of, commands, holder)

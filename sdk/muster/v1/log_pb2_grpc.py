@@ -66,8 +66,9 @@ class LogServiceServicer:
         DESCRIBE on it and on each topic that its records name.
 
         A stream may end at any time, as the server stops, or with REQUEST_TIMED_OUT because the client
-        took no message for a minute; it is resumed with the last `next_offset`. Fails with
-        OFFSET_OUT_OF_RANGE for a position that the log has not reached, or before its history.
+        took no message for a minute, or with RESOURCE_EXHAUSTED because the log is read too often, and
+        by the client's principal and host more often than by others; it is resumed with the last
+        `next_offset`. Fails with OFFSET_OUT_OF_RANGE for a position that the log has not reached, or before its history.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

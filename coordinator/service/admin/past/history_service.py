@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import grpc.aio
 
+from coordinator.runtime.as_of.reader_places import compute_holder
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
@@ -54,7 +55,9 @@ class HistoryService(history_pb2_grpc.HistoryServiceServicer):
                     "the past is not to be had: this server has no log on disk"
                 )
             until = decode_as_of(request.until) if request.HasField("until") else None
-            past = await services.history.read_ownerships(group_id, until, asked)
+            past = await services.history.read_ownerships(
+                group_id, until, asked, compute_holder(caller)
+            )
             found = past.ownerships
             if not found.is_known:
                 raise GroupIdNotFound(f"The log has nothing of group {group_id} up to there.")

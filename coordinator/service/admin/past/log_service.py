@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import grpc.aio
 
+from coordinator.runtime.as_of.history_reads import HistoryBusy
 from coordinator.runtime.as_of.log_pages import (
     BeforeOffset,
     FromOffset,
@@ -16,6 +18,7 @@ from coordinator.runtime.as_of.log_pages import (
     PageStart,
 )
 from coordinator.runtime.as_of.log_reads import LogReads, LogRequest, PartitionDescription
+from coordinator.runtime.as_of.reader_places import compute_holder
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
 from coordinator.service.calls.services import Services
@@ -45,6 +48,39 @@ class LogNotTaken(GroupError):
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
+class _Reading(NamedTuple):
+    """What a stream sends: pages of a partition that ended there when it began."""
+
+    partition: LogPartition
+    end: LogOffset
+    pages: AsyncGenerator[LogPage, None]
+
+
+class _Stream:
+    """A stream to a client, which may have to end before its time."""
+
+    def __init__(self, patience: asyncio.Timeout) -> None:
+        self.patience = patience
+        self.is_lost = False
+        self._is_ended = False
+
+    def lose(self) -> None:
+        """End it for somebody else."""
+        self.is_lost = True
+        self.end()
+
+    def end(self) -> None:
+        """End it at once."""
+        self._is_ended = True
+        self.patience.reschedule(0.0)
+
+    def end_in(self, wait_s: float | None) -> None:
+        """End it after a time, or not."""
+        if not self._is_ended:
+            now_s = asyncio.get_running_loop().time()
+            self.patience.reschedule(None if wait_s is None else now_s + wait_s)
+
+
 class LogService(log_pb2_grpc.LogServiceServicer):
     """Reads the log. See ``coordinator.service.wire.error_statuses`` for the statuses of errors."""
 
@@ -54,13 +90,13 @@ class LogService(log_pb2_grpc.LogServiceServicer):
         self._access = services.access
         self._log_reads = log_reads
         self._is_stopping = False
-        self._streams: set[asyncio.Timeout] = set()
+        self._streams: set[_Stream] = set()
 
     def stop(self) -> None:
         """End all streams at once; their clients resume them on another server, or on the next."""
         self._is_stopping = True
         for stream in self._streams:
-            stream.reschedule(0.0)
+            stream.end()
 
     async def DescribeLog(  # noqa: N802
         self,
@@ -85,31 +121,46 @@ class LogService(log_pb2_grpc.LogServiceServicer):
             wanted = self._decode(request, caller)
             log = self._find_log()
             end = log.find_end(wanted.partition)
+            holder = compute_holder(caller)
+            stream = _Stream(asyncio.timeout(None))
+            reading = _Reading(wanted.partition, end, log.read(wanted, holder))
             try:
-                async with asyncio.timeout(None) as patience:
-                    self._streams.add(patience)
-                    async with aclosing(log.read(wanted)) as pages:
-                        async for page in pages:
-                            self._check_topics(caller, page)
-                            self._end_in(patience, TAKEN_WITHIN_S)
-                            await context.write(_encode_page(wanted.partition, page, end))
-                            self._end_in(patience, None)
+                async with stream.patience:
+                    with log.opened(holder, stream.lose):
+                        self._streams.add(stream)
+                        await self._send(context, caller, reading, stream)
             except TimeoutError:
-                if self._is_stopping:
-                    raise CoordinatorNotAvailable(
-                        "the server is stopping: go on from the last next_offset"
-                    ) from None
-                raise LogNotTaken(
-                    f"no message was taken for {TAKEN_WITHIN_S:g} s: go on from the last "
-                    "next_offset"
-                ) from None
+                raise self._compute_end(stream) from None
             finally:
-                self._streams.discard(patience)
+                self._streams.discard(stream)
 
-    def _end_in(self, patience: asyncio.Timeout, wait_s: float | None) -> None:
-        if not self._is_stopping:
-            now_s = asyncio.get_running_loop().time()
-            patience.reschedule(None if wait_s is None else now_s + wait_s)
+    async def _send(
+        self,
+        context: _Context[log_pb2.ReadLogRequest, log_pb2.ReadLogResponse],
+        caller: Caller,
+        reading: _Reading,
+        stream: _Stream,
+    ) -> None:
+        async with aclosing(reading.pages) as pages:
+            async for page in pages:
+                self._check_topics(caller, page)
+                stream.end_in(TAKEN_WITHIN_S)
+                await context.write(_encode_page(reading.partition, page, reading.end))
+                stream.end_in(None)
+
+    def _compute_end(self, stream: _Stream) -> GroupError:
+        """Why a stream ended before its time."""
+        if self._is_stopping:
+            return CoordinatorNotAvailable(
+                "the server is stopping: go on from the last next_offset"
+            )
+        if stream.is_lost:
+            return HistoryBusy(
+                "you read the log several times, and others wait: go on from the last next_offset"
+            )
+        return LogNotTaken(
+            f"no message was taken for {TAKEN_WITHIN_S:g} s: go on from the last next_offset"
+        )
 
     def _find_log(self) -> LogReads:
         if self._log_reads is None:

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 import grpc.aio
 
+from coordinator.runtime.as_of.reader_places import compute_holder
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.calls.grpc_caller import compute_caller
 from coordinator.service.calls.guard import Guard
@@ -49,7 +50,7 @@ class RecordService(record_pb2_grpc.RecordServiceServicer):
             if history is None:
                 raise UnsupportedVersion("records are not listed: this server has no log on disk")
             question = self._decode(request, group_id)
-            page, end = await history.read_records(question)
+            page, end = await history.read_records(question, compute_holder(caller))
             response = record_pb2.ListRecordsResponse(
                 log_partition=question.partition, end_offset=end, reached_offset=page.reached
             )

@@ -8,6 +8,24 @@ from pathlib import Path
 WITHIN_S = 30.0
 NEVER_ANSWERS = "'history_worker'; import time; time.sleep(600)"
 """A program in the place of the worker's."""
+SLOW_WHILE_A_FILE_IS_THERE = """
+import os, sys, time
+from pathlib import Path
+from coordinator.runtime.as_of import history_worker
+
+slow, check = Path(os.environ["SLOW"]), history_worker.HistoryReader._check_wanted
+
+def check_slowly(reader):
+    check(reader)
+    while slow.exists():
+        slow.with_name("slow.reads").touch()
+        time.sleep(0.01)
+        check(reader)
+
+history_worker.HistoryReader._check_wanted = check_slowly
+history_worker.main(sys.argv[1])
+"""
+"""The worker, which reads no batch while the file named by ``SLOW`` exists."""
 
 
 def children() -> set[int]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.runtime.as_of import history_reads, log_reads, worker_process
+from coordinator.runtime.as_of import history_reads, log_reads, reader_places, worker_process
 from coordinator.runtime.as_of.history_reads import (
     HistoryBusy,
     HistoryError,
@@ -45,7 +45,12 @@ from storage.rocks.rocks_store import RocksLogStore
 from tests.support.storage.appends import write_checkpoint
 from tests.support.trimming import trim_once
 from tests.support.waiting import until
-from tests.unit.runtime.as_of.history_processes import NEVER_ANSWERS, WITHIN_S, children
+from tests.unit.runtime.as_of.history_processes import (
+    NEVER_ANSWERS,
+    SLOW_WHILE_A_FILE_IS_THERE,
+    WITHIN_S,
+    children,
+)
 
 G = GroupId("g")
 T = TopicName("orders")
@@ -65,9 +70,12 @@ class Stand:
         topics = (TopicOffsets(T, None, make_offset_columns([(0, offset, -1, "")])),)
         await self.runtime.call(OffsetCommit(INTERNAL, group, MemberId(""), None, topics))
 
-    async def fetch(self, as_of: AsOf, group: GroupId = G) -> list[tuple[TopicName | None, int]]:
+    async def fetch(
+        self, as_of: AsOf, group: GroupId = G, holder: str = ""
+    ) -> list[tuple[TopicName | None, int]]:
         """Topics and the offsets of their first partition."""
-        answer = await self.reads.read(group, as_of, (OffsetFetch(INTERNAL, group, None),))
+        command = OffsetFetch(INTERNAL, group, None)
+        answer = await self.reads.read(group, as_of, (command,), holder)
         (response,) = answer.responses
         assert isinstance(response, OffsetFetchResponse)
         return [(topic.name, topic.partitions[0].offset) for topic in response.topics]
@@ -148,8 +156,33 @@ async def test_one_that_ended_while_it_was_idle_is_replaced(tmp_path: Path) -> N
         await until(lambda: len(children()) == 1 and pid not in children())
 
 
+async def test_who_goes_away_leaves_the_process_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "slow"
+    slow.touch()
+    monkeypatch.setenv("SLOW", str(slow))
+    monkeypatch.setattr(worker_process, "WORKER_PROGRAM", SLOW_WHILE_A_FILE_IS_THERE)
+    async with running(tmp_path / "store", HistoryReadSettings(readers_max=1)) as stand:
+        await stand.commit(1)
+        asking = asyncio.create_task(stand.fetch(at(0), holder="a"))
+        await until(slow.with_name("slow.reads").exists)
+        (pid,) = children()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        # It is still slow for whoever asks; it has stopped for the one who has gone.
+        slow.unlink()
+        assert await stand.fetch(at(0), holder="b") == [(T, 1)]
+        assert children() == {pid}
+
+
 @pytest.mark.usefixtures("never_answers")
-async def test_who_goes_away_takes_the_process_along(tmp_path: Path) -> None:
+async def test_a_process_that_does_not_stop_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_reads, "STOPS_WITHIN_S", 0.1)
+    monkeypatch.setattr(history_reads, "IDLE_S", 0.1)
     async with running(tmp_path) as stand:
         await stand.commit(1)
         for is_started in (True, False):
@@ -163,11 +196,11 @@ async def test_who_goes_away_takes_the_process_along(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("never_answers")
 async def test_time_and_number_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_reads, "WAITING_MAX", 4)
+    monkeypatch.setattr(reader_places, "WAITING_MAX", 4)
     settings = HistoryReadSettings(readers_max=2, timeout_ms=1_500)
     async with running(tmp_path, settings) as stand:
         await stand.commit(1)
-        asking = [asyncio.create_task(stand.fetch(at(0))) for _ in range(5)]
+        asking = [asyncio.create_task(stand.fetch(at(0), holder="ab"[n % 2])) for n in range(5)]
         await until(lambda: len(children()) == 2)
         most = 2
         while not all(task.done() for task in asking):

@@ -18,6 +18,7 @@ from coordinator.runtime.as_of import log_reads
 from coordinator.runtime.as_of.history_reads import HistoryReads, HistoryReadSettings
 from coordinator.runtime.as_of.history_worker import HistoryReader, HistoryResult, WorkerRequest
 from coordinator.runtime.as_of.log_reads import LogReads, ReadBudget
+from coordinator.runtime.as_of.reader_places import Place
 from coordinator.runtime.authorizer import AllowAll, Authorizer
 from coordinator.runtime.runtime import Runtime
 from coordinator.service.admin.past import log_service
@@ -64,6 +65,14 @@ class Stand(NamedTuple):
             await self.runtime.call(OffsetCommit(INTERNAL, group, MemberId(""), None, topics))
         await until(lambda: self.store.durable_offset(P) == self.store.next_offset(P))
 
+    async def commit_much(self) -> None:
+        """More than a client that does not read lets the server send."""
+        for number in range(8):
+            rows = make_offset_columns([(each, number, -1, "x" * 4_000) for each in range(200)])
+            topics = (TopicOffsets(T, None, rows),)
+            await self.runtime.call(OffsetCommit(INTERNAL, G, MemberId(""), None, topics))
+        await until(lambda: self.store.durable_offset(P) == 1_600)
+
     async def read(self, **fields: Any) -> list[log_pb2.ReadLogResponse]:
         fields = {"offset": 0} | fields if "group_id" not in fields else fields
         return [page async for page in self.log.ReadLog(log_pb2.ReadLogRequest(**fields))]
@@ -92,7 +101,7 @@ class ReadsOnThread(HistoryReads):
         super().__init__(folder, store, runtime, HistoryReadSettings())
         self._reader = HistoryReader(folder, runtime.settings)
 
-    async def _ask(self, request: WorkerRequest) -> HistoryResult:
+    async def _ask(self, request: WorkerRequest, place: Place) -> HistoryResult:
         return await asyncio.to_thread(self._reader.read, request)
 
     async def stop(self) -> None:
@@ -298,22 +307,45 @@ async def test_who_takes_nothing_is_not_read_for_and_loses_the_stream(
     monkeypatch.setattr(log_service, "TAKEN_WITHIN_S", 1.0)
     monkeypatch.setattr(log_reads, "READINGS_MAX", 1)
     async with running(tmp_path) as stand:
-        for number in range(8):
-            rows = make_offset_columns([(each, number, -1, "x" * 4_000) for each in range(200)])
-            topics = (TopicOffsets(T, None, rows),)
-            await stand.runtime.call(OffsetCommit(INTERNAL, G, MemberId(""), None, topics))
-        await until(lambda: stand.store.durable_offset(P) == 1_600)
+        await stand.commit_much()
         reading = aiter(stand.log.ReadLog(log_pb2.ReadLogRequest(offset=0)))
         pages = [await anext(reading)]
         info, message = await stand.fail()
         assert info.reason == "THROTTLING_QUOTA_EXCEEDED"
-        assert "is being read 1 times" in message
+        assert "is being read 1 times, 1 times by you" in message
         await asyncio.sleep(2.0)
         with pytest.raises(grpc.aio.AioRpcError) as ended:
             await take_all(reading, pages)
         assert ended.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         pages += await stand.read(offset=pages[-1].next_offset)
         assert join(pages) == stand.on_disk()
+
+
+async def test_who_opens_many_and_reads_none_makes_room_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_reads, "READINGS_MAX", 4)
+    who = ["many"]
+    monkeypatch.setattr(log_service, "compute_holder", lambda _: who[0])
+    async with running(tmp_path) as stand:
+        await stand.commit_much()
+        request = log_pb2.ReadLogRequest(offset=0)
+        opened = [aiter(stand.log.ReadLog(request)) for _ in range(4)]
+        pages = [[await anext(reading)] for reading in opened]
+        info, message = await stand.fail()
+        assert info.reason == "THROTTLING_QUOTA_EXCEEDED"
+        assert "read 4 times, 4 times by you: read a stream to its end or cancel it" in message
+        for name in ("one", "another"):
+            who[0] = name
+            assert join(await stand.read()) == stand.on_disk()
+        taking = [take_all(*each) for each in zip(opened, pages, strict=True)]
+        ends = await asyncio.gather(*taking, return_exceptions=True)
+        (lost,) = (number for number, end in enumerate(ends) if end is not None)
+        ended: Any = ends[lost]
+        assert ended.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "go on from the last next_offset" in str(ended.details())
+        pages[lost] += await stand.read(offset=pages[lost][-1].next_offset)
+        assert {join(taken) for taken in pages} == {stand.on_disk()}
 
 
 async def test_the_log_of_a_stopped_partition_is_read(tmp_path: Path) -> None:
