@@ -10,19 +10,16 @@ quick or partial run proves nothing and is stored in the cache instead.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.figures import Json, Section
-from bench.history import HistoryError, format_history, make_run, read_history, record
-from bench.machine import describe_machine, forget_settings, share_cores
-from bench.peer import build_kload
+from bench.figures import Section
 from bench.plan import FULL, QUICK
-from bench.report import format_machine, format_terminal, write_results
+from bench.report import format_terminal, write_results
+from bench.runs import note_in_history, parse_options, prepare
 from bench.scenarios.assignor_times import measure_assignors
 from bench.scenarios.convergence import measure_convergence
 from bench.scenarios.idle import measure_idle
@@ -32,8 +29,8 @@ from bench.scenarios.recovery import measure_recovery
 from bench.scenarios.sizes import measure_sizes
 from bench.scenarios.tls import measure_tls
 from bench.stand import FAILURES, BadRun, OutOfTime, Stand
-from tests.kafka.jars import CACHE, ensure_jars
-from tests.kafka.prerequisites import MissingPrerequisite, check_javac
+from tests.kafka.jars import CACHE
+from tests.kafka.prerequisites import check_javac
 
 Scenario = Callable[[Stand], Section]
 
@@ -58,19 +55,9 @@ UNPROVEN = CACHE / "bench"
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    # On SIGTERM raise, so that the `with` blocks end servers and generators.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        check_javac()
-        ensure_jars()
-        build_kload()
-    except MissingPrerequisite as missing:
-        print(f"bench: {missing}", file=sys.stderr)
+    machine = prepare("bench", check_javac)
+    if machine is None:
         return 1
-    share_cores()
-    forget_settings()
-    machine = describe_machine()
-    print("\n".join(format_machine(machine)), file=sys.stderr)
     plan = QUICK if options.quick else FULL
     names = [name for name in SCENARIOS if not options.only or name in options.only]
     try:
@@ -87,19 +74,8 @@ def main(arguments: Sequence[str]) -> int:
     write_results(plan, machine, sections, results, page)
     print(f"\nstored in {results.relative_to(CACHE.parent)} and {page.relative_to(CACHE.parent)}")
     if results == RESULTS:
-        note_in_history(machine, sections)
+        note_in_history("bench", machine, sections, RESULTS.parent)
     return int(any(section.failure for section in sections))
-
-
-def note_in_history(machine: Json, sections: Sequence[Section]) -> None:
-    """Record a full run, and print what changed; a damaged file of the history is only reported."""
-    run = make_run(machine, sections)
-    path = record(run, RESULTS.parent)
-    print(f"recorded as {path.name}\n")
-    try:
-        print(format_history(run, read_history(RESULTS.parent)))
-    except HistoryError as error:
-        print(f"bench: {error}", file=sys.stderr)
 
 
 def measure(stand: Stand, name: str) -> Section:
@@ -123,11 +99,7 @@ def make_failed(scenario: Scenario, name: str, failure: str) -> Section:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench", description="Compares Muster with Kafka.")
-    parser.add_argument("--quick", action="store_true", help="a short run, which proves nothing")
-    parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="only these: "
-                        + ", ".join(SCENARIOS))  # fmt: skip
-    return parser.parse_args(arguments)
+    return parse_options("bench", "Compares Muster with Kafka.", SCENARIOS, arguments)
 
 
 if __name__ == "__main__":

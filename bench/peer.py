@@ -12,7 +12,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from tests.kafka.broker import SERVER_JVM_OPTIONS, KafkaBroker, Setting
 from tests.kafka.jars import CACHE, CHECKOUT, locked
@@ -127,24 +127,11 @@ class HeldMembers:
         )
         self._is_abandoned = False
         try:
-            self.report = self._read_line(timeout_s)
+            self.report = read_line(self._process, timeout_s, "members")
         except BaseException:
             self._process.kill()
             self._process.communicate()
             raise
-
-    def _read_line(self, timeout_s: float) -> Report:
-        late = threading.Timer(timeout_s, self._process.kill)
-        late.start()
-        try:
-            line = _stream(self._process.stdout).readline()
-        finally:
-            late.cancel()
-        if not line:
-            message = self._process.communicate()[1].strip()
-            raise KloadError(message or f"no members within {timeout_s:.0f} s")
-        report: Report = json.loads(line)
-        return report
 
     def __enter__(self) -> Self:
         return self
@@ -261,6 +248,17 @@ def _build(program: Path) -> None:
     unfinished.rename(program)
 
 
-def _stream(stream: IO[str] | None) -> IO[str]:
-    assert stream is not None
-    return stream
+def read_line(process: subprocess.Popen[str], timeout_s: float, awaited: str) -> Report:
+    """The object that kload prints as a line; kills it and raises KloadError if there is none."""
+    assert process.stdout is not None
+    late = threading.Timer(timeout_s, process.kill)
+    late.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        late.cancel()
+    if not line:
+        message = process.communicate()[1].strip()
+        raise KloadError(message or f"no {awaited} within {timeout_s:.0f} s")
+    report: Report = json.loads(line)
+    return report

@@ -10,7 +10,6 @@ an earlier run. A quick or partial run proves nothing and is stored in the cache
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,9 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.figures import Json, Section
-from bench.history import HistoryError, format_history, make_run, read_history, record
-from bench.machine import describe_machine, forget_settings, share_cores
-from bench.peer import build_kload
 from bench.pipeline.results_page import UPSTREAM, update_results
 from bench.report import (
     format_behind,
@@ -30,13 +26,14 @@ from bench.report import (
     write_atomically,
     write_results,
 )
+from bench.runs import note_in_history, parse_options, prepare
 from bench.stand import FAILURES, BadRun, OutOfTime, Stand
 from bench.upstream.moves import measure_convergence, measure_moves
 from bench.upstream.plan import FULL, QUICK, UpstreamPlan
 from bench.upstream.rates import measure_commits, measure_heartbeats, measure_relays
 from bench.upstream.scene import Scene, start_scene
-from tests.kafka.jars import CACHE, ensure_jars
-from tests.kafka.prerequisites import MissingPrerequisite, check_java
+from tests.kafka.jars import CACHE
+from tests.kafka.prerequisites import check_java
 from tests.kafka.processes import ServerFailed
 
 Scenario = Callable[[Stand, UpstreamPlan, Scene], Section]
@@ -65,19 +62,9 @@ and each is the median of its runs.
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    # On SIGTERM raise, so that the `with` blocks end servers and generators.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        check_java()
-        ensure_jars()
-        build_kload()
-    except MissingPrerequisite as missing:
-        print(f"bench.upstream: {missing}", file=sys.stderr)
+    machine = prepare("bench.upstream", check_java)
+    if machine is None:
         return 1
-    share_cores()
-    forget_settings()
-    machine = describe_machine()
-    print("\n".join(format_machine(machine)), file=sys.stderr)
     plan = QUICK if options.quick else FULL
     names = [name for name in SCENARIOS if not options.only or name in options.only]
     try:
@@ -123,12 +110,7 @@ def store(
     if not is_proven:
         return
     update_results(page)
-    run = make_run(machine, sections)
-    print(f"recorded as {record(run, HISTORY).name}\n")
-    try:
-        print(format_history(run, read_history(HISTORY)))
-    except HistoryError as error:
-        print(f"bench.upstream: {error}", file=sys.stderr)
+    note_in_history("bench.upstream", machine, sections, HISTORY)
 
 
 def format_page(machine: Json, sections: Sequence[Section]) -> str:
@@ -145,13 +127,8 @@ def format_page(machine: Json, sections: Sequence[Section]) -> str:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="bench.upstream", description="Measures Muster in front of a cluster."
-    )
-    parser.add_argument("--quick", action="store_true", help="a short run, which proves nothing")
-    parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="only these: "
-                        + ", ".join(SCENARIOS))  # fmt: skip
-    return parser.parse_args(arguments)
+    description = "Measures Muster in front of a cluster."
+    return parse_options("bench.upstream", description, SCENARIOS, arguments)
 
 
 if __name__ == "__main__":

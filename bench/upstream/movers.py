@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-import threading
-from typing import IO, Self
+from typing import Self
 
 from bench.figures import Json
-from bench.peer import KloadError, build_kload
+from bench.peer import KloadError, build_kload, read_line
 
 
 class Movers:
@@ -59,29 +57,15 @@ class Movers:
             raise KloadError(message.strip())
 
     def _say(self, word: str) -> Json:
-        pipe = _stream(self._process.stdin)
+        pipe = self._process.stdin
+        assert pipe is not None
         pipe.write(f"{word}\n")
         pipe.flush()
         return self._read()
 
     def _read(self) -> Json:
-        late = threading.Timer(self._timeout_s, self._process.kill)
-        late.start()
-        try:
-            line = _stream(self._process.stdout).readline()
-        finally:
-            late.cancel()
-        if not line:
-            message = self._process.communicate()[1].strip()
-            raise KloadError(message or f"no report within {self._timeout_s:.0f} s")
-        report: Json = json.loads(line)
-        return report
+        return read_line(self._process, self._timeout_s, "report")
 
     def _end(self) -> None:
         self._process.kill()
         self._process.communicate()
-
-
-def _stream(stream: IO[str] | None) -> IO[str]:
-    assert stream is not None
-    return stream

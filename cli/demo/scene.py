@@ -24,9 +24,8 @@ from cli.demo.summary import (
     check_one_owner,
     check_restart,
     check_workers,
-    render_changes,
 )
-from cli.demo.view import GroupPicture, Screen, describe_group
+from cli.demo.view import GroupPicture, Screen, describe_group, print_summary
 
 TOPIC = "orders"
 PARTITIONS = 12
@@ -335,13 +334,4 @@ class Scene:
 
     def print_summary(self, checks: list[Check]) -> None:
         """Print the summary."""
-        print_ = self.screen.print
-        print_()
-        print_("checked", "bold")
-        for check in checks:
-            mark, style = ("ok  ", "green") if check.holds else ("FAIL", "bold red")
-            print_(f"  {mark}  {check.statement}: {check.evidence}", style)
-        print_()
-        print_("how long each change took to converge", "bold")
-        for line in render_changes(self.changes):
-            print_(f"  {line}")
+        print_summary(self.screen, checks, "how long each change took to converge", self.changes)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.demo.observer import GroupView
+from cli.demo.summary import Change, Check, render_changes
 
 _STATE_STYLES = {"STABLE": "green", "Stable": "green"}
 _OTHER_STYLE = "yellow"
@@ -107,3 +108,18 @@ def describe_group(picture: GroupPicture) -> list[str]:
             f"partitions {shown}  lag {lag}"
         )
     return lines
+
+
+def print_summary(
+    screen: Screen, checks: Sequence[Check], title: str, changes: Sequence[Change]
+) -> None:
+    """Print what was checked, and under ``title`` how long each change took."""
+    screen.print()
+    screen.print("checked", "bold")
+    for check in checks:
+        mark, style = ("ok  ", "green") if check.holds else ("FAIL", "bold red")
+        screen.print(f"  {mark}  {check.statement}: {check.evidence}", style)
+    screen.print()
+    screen.print(title, "bold")
+    for line in render_changes(changes):
+        screen.print(f"  {line}")

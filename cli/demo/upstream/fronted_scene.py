@@ -16,7 +16,7 @@ from cli.demo.processes import Worker
 from cli.demo.producer import TrickleProducer
 from cli.demo.scene import SceneFailed
 from cli.demo.server_process import ServerProcess
-from cli.demo.summary import Change, Check, check_converged, render_changes
+from cli.demo.summary import Change, Check, check_converged
 from cli.demo.upstream import mover
 from cli.demo.upstream.fronted_checks import (
     Kill,
@@ -30,7 +30,7 @@ from cli.demo.upstream.fronted_checks import (
     check_stays,
 )
 from cli.demo.upstream.reads import Reads
-from cli.demo.view import Screen
+from cli.demo.view import Screen, print_summary
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = 12
@@ -287,13 +287,4 @@ class FrontedScene:
 
     def print_summary(self, checks: Sequence[Check]) -> None:
         """Print the summary."""
-        print_ = self.screen.print
-        print_()
-        print_("checked", "bold")
-        for check in checks:
-            mark, style = ("ok  ", "green") if check.holds else ("FAIL", "bold red")
-            print_(f"  {mark}  {check.statement}: {check.evidence}", style)
-        print_()
-        print_("how long each change took", "bold")
-        for line in render_changes(self._changes):
-            print_(f"  {line}")
+        print_summary(self.screen, checks, "how long each change took", self._changes)
