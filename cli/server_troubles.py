@@ -47,10 +47,11 @@ def _describe_connection(detail: str, server: str, security: ToolSecurity) -> st
         return None
     if security.tls:
         return (
-            f"{server} closed the connection: it may want a client's certificate of a CA that it "
-            "trusts; set ssl.keystore.location in the --command-config file"
+            f"cannot reach {server}: it closed the connection. It has ended, or wants a client's "
+            "certificate of a CA that it trusts: set ssl.keystore.location in the "
+            "--command-config file"
         )
     return (
-        f"{server} closed the connection: if it wants TLS, set security.protocol to SSL or "
-        "SASL_SSL in a file, and give it as --command-config"
+        f"cannot reach {server}: it closed the connection. It has ended, or wants TLS: set "
+        "security.protocol to SSL or SASL_SSL in a file, and give it as --command-config"
     )
