@@ -68,6 +68,7 @@ def _compute_departure_or_grace(
     now: Now,
     response: Response,
     why: WhyRemoved,
+    *,
     silent_ms: int | None = None,
 ) -> Outcome:
     """Reserve the member's partitions, or remove it; a downgrade does not wait for a newcomer.
@@ -174,5 +175,7 @@ def handle_expire_member(shard: Shard, command: ExpireMember, now: Now) -> Outco
         else:
             why = SESSION_EXPIRED
         silent_ms = command.silent_ms or 0
-        return _compute_departure_or_grace(shard, group, member, now, Done(), why, silent_ms)
+        return _compute_departure_or_grace(
+            shard, group, member, now, Done(), why, silent_ms=silent_ms
+        )
     return compute_departure(shard, group, (member,), now, Done(), REBALANCE_TIMEOUT)

@@ -101,10 +101,7 @@ class Parts:
     # More than 15 attributes: one attribute is one part.
 
     def __init__(
-        self,
-        around: Surroundings,
-        scheduler: Scheduler,
-        submit: Callable[[Command, Reply], None],
+        self, around: Surroundings, scheduler: Scheduler, submit: Callable[[Command, Reply], None]
     ) -> None:
         self._around = around
         self._scheduler = scheduler

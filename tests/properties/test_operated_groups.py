@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from model.rebalances import Ending
 
 from model.caller import INTERNAL
 from model.commands.command import Command
@@ -27,7 +28,6 @@ from model.commands.topics import GrowTopic
 from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
-from model.rebalances import Ending
 from model.responses.explain import ExplainGroupResponse
 from model.responses.offsets import OffsetCommitResponse
 from model.responses.resets import OffsetsReset, ResetProgress
