@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.errors import CommandError
+from cli.errors import CommandError, ExitCode
 from cli.server_calls import ServerCalls, open_calls
 from cli.tool_security import ToolSecurity
 from muster.v1 import (
@@ -74,7 +74,8 @@ class AdminClient:
     ) -> admin_pb2.DescribeGroupResponse:
         """One group and its members."""
         request = admin_pb2.DescribeGroupRequest(group_id=group_id, as_of=as_of)
-        return self._call(self._stub.DescribeGroup, request)
+        with _was_not_there(group_id, as_of):
+            return self._call(self._stub.DescribeGroup, request)
 
     def watch_group(self, group_id: str) -> Any:
         """A call that has no end: the group now, and whenever it has changed."""
@@ -93,7 +94,8 @@ class AdminClient:
         )
         for name, numbers in (partitions or {}).items():
             request.partitions.topics.add(topic_name=name, partitions=numbers)
-        response = self._call(self._groups.FetchOffsets, request)
+        with _was_not_there(group_id, as_of):
+            response = self._call(self._groups.FetchOffsets, request)
         if response.HasField("error"):
             error = response.error
             raise CommandError(f"{error.reason}: {error.error_message}".removesuffix(": "))
@@ -315,6 +317,21 @@ class AdminClient:
             request_id=str(uuid.uuid4()),
         )
         self._call(self._users.DeleteUser, request)
+
+
+@contextmanager
+def _was_not_there(group_id: str, as_of: types_pb2.AsOf | None) -> Iterator[None]:
+    """Say that it was the past that had no such group, if that was asked for."""
+    try:
+        yield
+    except CommandError as error:
+        if as_of is None or error.exit_code is not ExitCode.NOT_FOUND:
+            raise
+        raise CommandError(
+            f"GROUP_ID_NOT_FOUND: there was no group {group_id} then: `muster timeline {group_id} "
+            "--since 30d` shows what is known of it",
+            ExitCode.NOT_FOUND,
+        ) from error
 
 
 @contextmanager

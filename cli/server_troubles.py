@@ -15,6 +15,12 @@ _TLS: Final = (
 )
 """Parts of gRPC's details, and what they mean."""
 
+_MISSING: Final = (
+    ("GROUP_ID_NOT_FOUND", "`muster group list` shows the groups that there are"),
+    ("UNKNOWN_TOPIC_OR_PARTITION", "`muster topic list` shows the topics that there are"),
+)
+"""What names are not there, and who tells which are."""
+
 _CLOSED: Final = ("Socket closed", "Connection reset", "End of TCP stream")
 
 
@@ -33,6 +39,9 @@ def describe_trouble(
             )
         case grpc.StatusCode.PERMISSION_DENIED:
             return f"{detail}: an administrator can allow it with `muster acl add`"
+        case grpc.StatusCode.NOT_FOUND:
+            hint = next((says for name, says in _MISSING if detail.startswith(name)), None)
+            return None if hint is None else f"{detail.rstrip('.')}: {hint}"
         case grpc.StatusCode.UNAVAILABLE:
             return _describe_connection(detail, server, security)
         case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from muster.v1 import group_pb2
 
 Partitions = dict[str, list[int]]
+
+MEMBERS: Final = "`muster group describe` shows them"
 
 
 def delete(
@@ -60,7 +62,10 @@ def delete(
             except CommandError as error:
                 if error.exit_code is ExitCode.UNREACHABLE:
                     raise
-                failed.append(CommandError(f"{name}: {error.message}", error.exit_code))
+                message = error.message
+                if message.startswith("NON_EMPTY_GROUP"):
+                    message = f"{message.rstrip('.')}: its members have to leave first ({MEMBERS})"
+                failed.append(CommandError(f"{name}: {message}", error.exit_code))
     _report(len(names) - len(failed), dry_run, quiet)
     raise_failures(failed)
 

@@ -113,7 +113,9 @@ def _call(
         return client.remove_members(request)
     except CommandError as error:
         if error.message.startswith("UNKNOWN_MEMBER_ID"):
-            raise CommandError(error.message, ExitCode.NOT_FOUND) from error
+            who = f"`muster group describe {request.group_id}` shows the members"
+            message = f"{error.message.rstrip('.')}: {who}"
+            raise CommandError(message, ExitCode.NOT_FOUND) from error
         raise
 
 

@@ -109,4 +109,11 @@ def _ask(
 
     with open_calls(server, timeout_s, command_config) as calls:
         stub = what_if_pb2_grpc.WhatIfServiceStub(calls.channel)
-        return calls.call(stub.WhatIf, request)
+        try:
+            return calls.call(stub.WhatIf, request)
+        except CommandError as error:
+            if not error.message.startswith("UNKNOWN_MEMBER_ID"):
+                raise
+            who = f"`muster group describe {request.group_id}` shows the members"
+            message = f"{error.message.rstrip('.')}: {who}"
+            raise CommandError(message, error.exit_code) from error

@@ -95,7 +95,8 @@ def _check_assignor(group: ConsumerGroup, name: str | None, assignors: Collectio
 def _check_classic_assignor(name: str | None) -> None:
     if name is None:
         raise InvalidRequest(
-            "Members of the classic protocol assign by themselves: name their assignor."
+            "Members of the classic protocol assign by themselves: name their assignor, "
+            "which is one of range, roundrobin, sticky, cooperative-sticky and redundant(n)."
         )
     try:
         find_assignor(name)

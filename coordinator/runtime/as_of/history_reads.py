@@ -259,7 +259,9 @@ class HistoryReads:
                 if not was_idle and not self._is_stopped:
                     log.error("history_worker_died", exit_code=exit_code)
                     raise HistoryBusy(
-                        "the process that read the log was killed, probably for lack of memory"
+                        "the process that read the log has ended, probably for lack of memory; or "
+                        "Muster was upgraded since the server was started, which then has to be "
+                        "restarted: the server's log has more"
                     ) from None
             except BaseException:
                 place.busy = self._stop_reading(worker)

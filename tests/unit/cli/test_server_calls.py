@@ -5,8 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
+import pytest
 
 from cli.server_calls import open_calls
+from cli.server_troubles import describe_trouble
+from cli.tool_security import ToolSecurity
 from muster.v1 import what_if_pb2, what_if_pb2_grpc
 
 MEMBERS = 10_000
@@ -36,3 +39,21 @@ def test_an_answer_may_be_larger_than_what_grpc_takes_by_itself() -> None:
             server.stop(None).wait(10)
     assert answer.ByteSize() > 4 << 20
     assert len(answer.members) == MEMBERS
+
+
+@pytest.mark.parametrize(
+    ("detail", "says"),
+    [
+        ("GROUP_ID_NOT_FOUND: Group a not found.", "Group a not found: `muster group list` shows"),
+        (
+            "UNKNOWN_TOPIC_OR_PARTITION: There is no topic a.",
+            "no topic a: `muster topic list` shows",
+        ),
+    ],
+)
+def test_who_asks_for_what_is_not_there_is_told_where_to_look(detail: str, says: str) -> None:
+    found = describe_trouble(grpc.StatusCode.NOT_FOUND, detail, "127.0.0.1:1", ToolSecurity())
+    assert found is not None
+    assert says in found
+    other = "RESOURCE_NOT_FOUND: There is nothing to undo."
+    assert describe_trouble(grpc.StatusCode.NOT_FOUND, other, "127.0.0.1:1", ToolSecurity()) is None

@@ -60,11 +60,15 @@ async def test_groups_are_deleted_that_are_empty(server: Server) -> None:
     assert (done.exit_code, done.out, done.error) == (0, "", "deleted: 2\n")
     missing = await server.run("group", "delete", "a", "--yes")
     assert missing.exit_code == 3
-    assert missing.error == "a: GROUP_ID_NOT_FOUND: The group a does not exist."
+    assert missing.error == (
+        "a: GROUP_ID_NOT_FOUND: The group a does not exist: "
+        "`muster group list` shows the groups that there are"
+    )
     live = await server.run("group", "delete", "live", "--yes", "--quiet")
     assert (live.exit_code, live.error) == (
         4,
-        "live: NON_EMPTY_GROUP: The group live is not empty.",
+        "live: NON_EMPTY_GROUP: The group live is not empty: its members have to leave first "
+        "(`muster group describe` shows them)",
     )
     assert (await server.run("group", "delete", "live", "none", "--yes")).exit_code == 1
 

@@ -157,10 +157,10 @@ async def test_a_group_that_changed_while_it_asked_is_left_as_it_is(
     ("options", "code", "said"),
     [
         (("none", "--member", "m1"), 3, "GROUP_ID_NOT_FOUND"),
-        (("big", "--member", "nobody"), 3, "Member nobody is not a member of group big."),
-        (("big", "--instance", "pod"), 3, "Instance id pod is unknown in group big."),
+        (("big", "--member", "nobody"), 3, "Member nobody is not a member of group big: "),
+        (("big", "--instance", "pod"), 3, "Instance id pod is unknown in group big: "),
         (("big", "--member", "m1", "--member", "nobody"), 3, "nobody"),
-        (("loose", "--member", "m1"), 3, "Group loose has no members."),
+        (("loose", "--member", "m1"), 3, "Group loose has no members: "),
         (("big",), 2, "--member ID or --instance ID"),
         (("big", "--member", ""), 2, "set member_id or instance_id"),
         (("", "--member", "m1"), 2, "group_id is missing"),
