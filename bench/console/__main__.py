@@ -3,8 +3,10 @@
     python -m bench.console [--members 1000] [--partitions 1000] [--consoles 50] [--runs 3]
 
 Prints what was found, and what it is to be, and exits with 1 if something is not. The pages, the
-waits of another client and the updates are of one group; the rates are those of kload's heartbeats
-(1,000 members of 10 other groups) without and with open consoles, in turns.
+waits of another client and the updates are of one group. The load of open consoles is that beside
+kload's heartbeats, of 1,000 members of 10 other groups at 10,000 a second: rounds without consoles,
+with them, and with a group that changes meanwhile, each time in another order, after a round that
+does not count. Medians of the differences within a round count.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import asyncio
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -32,7 +34,15 @@ GROUP, TOPIC = "looked-at", "lanes"
 PAGES = 20
 UPDATES = 20
 IDLE_S = 5.0
-RATE_S = 5.0
+RATE = 10_000
+"""Heartbeats a second that are offered."""
+RATE_S = 4.0
+WITHOUT, WITH, CHANGING = "without", "with", "changing"
+ORDERS = (
+    (WITHOUT, WITH, CHANGING),
+    (CHANGING, WITH, WITHOUT),
+    (WITH, WITHOUT, CHANGING),
+)
 
 
 class Figure(NamedTuple):
@@ -46,6 +56,14 @@ class Figure(NamedTuple):
     @property
     def is_met(self) -> bool:
         return self.most is None or self.value <= self.most
+
+
+class Load(NamedTuple):
+    """What kload measured; ``cpu_s`` is the CPU of the server in one second."""
+
+    rate: float
+    cpu_s: float
+    p99_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,10 @@ class Bench:
 
     async def measure_pages(self) -> Iterator[Figure]:
         """How long pages take, and how long another client waits meanwhile."""
+        async with self.crowd.kept():
+            return await self._measure_pages()
+
+    async def _measure_pages(self) -> Iterator[Figure]:
         host, port = self.place
         quiet = await self._probe(asyncio.sleep(IDLE_S))
         took: list[float] = []
@@ -102,6 +124,10 @@ class Bench:
 
     async def measure_updates(self) -> Iterator[Figure]:
         """From the answer to a join, which is durable then, to the event that shows it."""
+        async with self.crowd.kept():
+            return await self._measure_updates()
+
+    async def _measure_updates(self) -> Iterator[Figure]:
         host, port = self.place
         took: list[float] = []
         path = await find_stream(host, port, GROUP)
@@ -129,31 +155,53 @@ class Bench:
         )
 
     async def measure_rates(self) -> Iterator[Figure]:
-        """Heartbeats a second without and with open consoles."""
-        rates: dict[str, list[float]] = {"without": [], "with": [], "changing": []}
-        for _ in range(self.options.runs):
-            rates["without"].append(await self._measure_rate())
-            async with AsyncExitStack() as stack:
-                await self._open_consoles(stack)
-                rates["with"].append(await self._measure_rate())
-                changing = asyncio.create_task(self._change())
-                rates["changing"].append(await self._measure_rate())
-                changing.cancel()
-                with suppress(asyncio.CancelledError):
-                    await changing
-            await self.crowd.settle()
-        base = statistics.median(rates["without"])
+        """What open consoles cost a server that has 10,000 heartbeats a second to answer."""
+        loads = {WITHOUT: self._load, WITH: self._load_with, CHANGING: self._load_changing}
+        await self._load()
+        rounds: list[dict[str, Load]] = []
+        for number in range(self.options.runs):
+            order = ORDERS[number % len(ORDERS)]
+            rounds.append({name: await loads[name]() for name in order})
         count = self.options.consoles
-        shares = {
-            name: (1 - statistics.median(found) / base) * 100 for name, found in rates.items()
-        }
+
+        def median(of: Callable[[dict[str, Load]], float]) -> float:
+            return statistics.median(map(of, rounds))
+
+        def cost(name: str) -> float:
+            return median(lambda each: (1 - each[name].rate / each[WITHOUT].rate) * 100)
+
+        def cpu(name: str) -> float:
+            return median(lambda each: (each[name].cpu_s - each[WITHOUT].cpu_s) * 100)
+
         return iter(
             (
-                Figure("heartbeats without consoles", base, "/s"),
-                Figure(f"{count} consoles cost of the rate", shares["with"], "%", 5),
-                Figure(f"{count} consoles, a change a second", shares["changing"], "%"),
+                Figure("heartbeats without consoles", median(lambda e: e[WITHOUT].rate), "/s"),
+                Figure("  CPU of the server", median(lambda e: e[WITHOUT].cpu_s) * 100, "%"),
+                Figure("  99th percentile", median(lambda e: e[WITHOUT].p99_ms), "ms"),
+                Figure(f"{count} consoles cost of the rate", cost(WITH), "%", 5),
+                Figure("  CPU of the server on top, of a core", cpu(WITH), "%"),
+                Figure("  99th percentile", median(lambda e: e[WITH].p99_ms), "ms"),
+                Figure(f"{count} consoles, a change a second: of the rate", cost(CHANGING), "%", 5),
+                Figure("  CPU of the server on top, of a core", cpu(CHANGING), "%"),
+                Figure("  99th percentile", median(lambda e: e[CHANGING].p99_ms), "ms"),
             )
         )
+
+    async def _load_with(self) -> Load:
+        async with AsyncExitStack() as stack:
+            await self._open_consoles(stack)
+            return await self._load()
+
+    async def _load_changing(self) -> Load:
+        async with AsyncExitStack() as stack:
+            await self._open_consoles(stack)
+            ending = asyncio.Event()
+            changing = asyncio.create_task(self._change(ending))
+            try:
+                return await self._load()
+            finally:
+                ending.set()
+                await changing
 
     async def _open_consoles(self, stack: AsyncExitStack) -> None:
         host, port = self.place
@@ -163,17 +211,19 @@ class Bench:
             reading = asyncio.create_task(drain(events))
             stack.callback(reading.cancel)
 
-    async def _change(self) -> None:
-        """A member joins or leaves each second."""
+    async def _change(self, ending: asyncio.Event) -> None:
+        """A member joins or leaves each second; at the end it is gone."""
         stub = group_pb2_grpc.GroupServiceStub(self.channel)
         late = Member(stub, GROUP, "late", TOPIC)
-        while True:
+        while not ending.is_set():
             await late.beat()
             await asyncio.sleep(1)
             await late.leave()
             await asyncio.sleep(1)
 
-    async def _measure_rate(self) -> float:
+    async def _load(self) -> Load:
+        """Nobody else asks for anything meanwhile."""
+        await self.crowd.settle()
         report = await asyncio.to_thread(
             run_kload,
             "heartbeats",
@@ -181,10 +231,15 @@ class Bench:
             pid=self.server.pid,
             partitions=1_000,
             conns=32,
+            rate=RATE,
             seconds=RATE_S,
-            warm_up=2,
+            warm_up=1,
         )
-        return float(report["rate"])
+        return Load(
+            float(report["rate"]),
+            float(report["server_cpu_seconds"]) / float(report["seconds"]),
+            float(report["latency_ms"]["p99"]),
+        )
 
 
 def _p99(values: Sequence[float]) -> float:
@@ -206,7 +261,6 @@ async def run(options: argparse.Namespace) -> list[Figure]:
             _note(f"{options.members} members join")
             await crowd.settle()
             bench = Bench(options, server, channel, crowd)
-            keeping = asyncio.create_task(crowd.keep())
             parts = {
                 "pages": bench.measure_pages,
                 "updates": bench.measure_updates,
@@ -215,7 +269,6 @@ async def run(options: argparse.Namespace) -> list[Figure]:
             for name in options.only or parts:
                 _note(name)
                 found.extend(await parts[name]())
-            keeping.cancel()
     return found
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import grpc.aio
@@ -83,8 +84,18 @@ class Crowd:
                 if found.group.state == admin_pb2.GROUP_STATE_STABLE:
                     return
 
-    async def keep(self) -> None:
-        """Keep the members alive until this is cancelled."""
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """The members are kept alive meanwhile."""
+        keeping = asyncio.create_task(self._keep())
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeping
+
+    async def _keep(self) -> None:
         while True:
             await asyncio.sleep(KEEP_S)
             await self.beat_all()

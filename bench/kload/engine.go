@@ -30,6 +30,7 @@ type load interface {
 type engineConfig struct {
 	threads  int
 	inFlight int
+	rate     int // requests a second of all connections; 0: as fast as the answers come
 	warmUp   time.Duration
 	duration time.Duration // 0: until every load has ended
 	server   processes
@@ -45,7 +46,9 @@ type outcome struct {
 
 const (
 	pollTimeoutMs = 10
-	inputSize     = 64 << 10
+	// With a rate, requests become due without an event.
+	pacedTimeoutMs = 1
+	inputSize      = 64 << 10
 )
 
 // runEngine drives each load on the client with the same index, and closes the clients' connections.
@@ -108,7 +111,10 @@ func newLoops(
 		if err != nil {
 			return loops, err
 		}
-		loops = append(loops, &loop{epoll: epoll, started: time.Now(), phase: now, errors: codes{}})
+		loops = append(loops, &loop{
+			epoll: epoll, started: time.Now(), phase: now, errors: codes{},
+			rate: float64(config.rate) / float64(min(config.threads, len(clients))),
+		})
 	}
 	for i, c := range clients {
 		if err := loops[i%len(loops)].watch(c, loads[i], config.inFlight); err != nil {
@@ -137,6 +143,9 @@ type loop struct {
 	sockets []*socket
 	open    int // sockets with more to send or to receive
 	started time.Time
+	rate    float64 // requests a second; 0: no limit
+	issued  int64
+	turn    int
 	phase   *phase
 	latency histogram
 	errors  codes
@@ -193,8 +202,12 @@ func (l *loop) run() error {
 		}
 	}
 	events := make([]syscall.EpollEvent, 256)
+	timeoutMs := pollTimeoutMs
+	if l.rate > 0 {
+		timeoutMs = pacedTimeoutMs
+	}
 	for l.open > 0 && !l.phase.ended.Load() {
-		n, errno := epollWait(l.epoll, events, pollTimeoutMs)
+		n, errno := epollWait(l.epoll, events, timeoutMs)
 		if errno != 0 && errno != syscall.EINTR {
 			return errno
 		}
@@ -203,8 +216,27 @@ func (l *loop) run() error {
 				return err
 			}
 		}
+		if err := l.fillAll(); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// fillAll sends what has become due on connections that wait for no answer.
+func (l *loop) fillAll() error {
+	for i := 0; l.rate > 0 && i < len(l.sockets) && l.isDue(); i++ {
+		l.turn = (l.turn + 1) % len(l.sockets)
+		if err := l.fill(l.turn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isDue tells whether the rate allows another request. What could not be sent in time is sent later.
+func (l *loop) isDue() bool {
+	return l.rate == 0 || float64(l.issued) < l.rate*l.now().Seconds()
 }
 
 var errClosed = errors.New("the server closed a connection")
@@ -311,13 +343,14 @@ func (l *loop) takeAnswer(s *socket, payload []byte) error {
 // fill sends until the maximum number of requests is in flight.
 func (l *loop) fill(index int) error {
 	s := l.sockets[index]
-	for !s.exhausted && int(s.sent-s.taken) < len(s.sentAt) {
+	for !s.exhausted && int(s.sent-s.taken) < len(s.sentAt) && l.isDue() {
 		frame := s.load.next()
 		if frame == nil {
 			s.exhausted = true
 			break
 		}
 		s.sent++
+		l.issued++
 		binary.BigEndian.PutUint32(frame[correlationOffset:], s.sent)
 		s.sentAt[int(s.sent)%len(s.sentAt)] = l.now()
 		if err := l.send(index, frame); err != nil {

@@ -119,6 +119,19 @@ func TestEngineMeasuresAfterTheWarmUpAndStops(t *testing.T) {
 	}
 }
 
+func TestEngineKeepsToARate(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		config := engineConfig{threads: threads, inFlight: 4, rate: 1000}
+		result, err := drive(t, echo(t, 10, 1000), 100, 20, config)
+		if err != nil || result.ops != 500 {
+			t.Fatalf("%+v, %v", result, err)
+		}
+		if result.window.seconds < 0.45 {
+			t.Errorf("500 requests at 1000 a second took %f s", result.window.seconds)
+		}
+	}
+}
+
 func TestEngineSaysThatTheServerHungUp(t *testing.T) {
 	if _, err := drive(t, echo(t, 10, 3), 300, 20, engineConfig{threads: 1, inFlight: 1}); err == nil {
 		t.Error("no error")

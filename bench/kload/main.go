@@ -28,6 +28,8 @@ type options struct {
 	conns           int
 	threads         int
 	inFlight        int
+	rate            int
+	hasRate         bool
 	version         int
 	rounds          int
 	grownBy         int
@@ -43,8 +45,8 @@ type options struct {
 
 func (o options) engine() engineConfig {
 	return engineConfig{
-		threads: o.threads, inFlight: o.inFlight, warmUp: o.warmUp, duration: o.duration,
-		server: o.server,
+		threads: o.threads, inFlight: o.inFlight, rate: o.rate, warmUp: o.warmUp,
+		duration: o.duration, server: o.server,
 	}
 }
 
@@ -58,7 +60,7 @@ type subcommand struct {
 var subcommands = map[string]subcommand{
 	"heartbeats": {runHeartbeats, "steady heartbeats of settled groups", options{
 		topic: "kload", members: 1000, groups: 10, conns: 32, threads: 1, inFlight: 1,
-		duration: 4 * time.Second,
+		hasRate: true, duration: 4 * time.Second,
 	}},
 	"commits": {runCommits, "OffsetCommit of groups without members", options{
 		topic: "kload-commits", partitions: 1, topicPartitions: 100, groups: 32, conns: 32, threads: 1,
@@ -161,6 +163,9 @@ func parse(name string, o options, arguments []string) options {
 	count(flags, &o.conns, "conns", "number of connections")
 	count(flags, &o.threads, "threads", "threads that drive the connections")
 	count(flags, &o.inFlight, "in-flight", "requests in flight on a connection")
+	if o.hasRate {
+		flags.IntVar(&o.rate, "rate", o.rate, "requests a second, of all; 0: as fast as answers arrive")
+	}
 	count(flags, &o.rounds, "rounds", "times that it is measured")
 	count(flags, &o.grownBy, "grown-by", "partitions that come on top")
 	seconds(flags, &o.duration, "seconds", "seconds to measure", o.duration > 0)
