@@ -125,7 +125,8 @@ def handle_finish_reset(shard: Shard, command: FinishReset, now: Now) -> Outcome
         return Outcome(response=Done(), side=(_make_record(shard, group_id, None),))
     if group is not None and any(find_owners(group, reset)):
         return Outcome(response=Done())
-    done = replace(reset.value, set_at_ms=now.wall_ms)
+    topics = tuple(_without_metadata(reset.value.topics))
+    done = replace(reset.value, topics=topics, set_at_ms=now.wall_ms)
     return Outcome(
         tuple(sorted(_compute_offsets(shard, group_id, reset.value, now), key=is_tombstone)),
         Done(),
@@ -140,6 +141,16 @@ def _compute_offsets(
     for topic in reset.topics:
         if topic.topic_id in shard.image.by_id:
             yield from make_offset_records(group_id, topic.name, topic.topic_id, topic.rows, now)
+
+
+def _without_metadata(topics: Iterable[ResetTopic]) -> Iterator[ResetTopic]:
+    """Kept as long as the group: which partitions they were, and not what else was set with them.
+
+    An undo sets as much metadata as had been committed.
+    """
+    for topic in topics:
+        rows = ((partition, offset, epoch, "") for partition, offset, epoch, _ in topic.rows)
+        yield replace(topic, rows=tuple(rows))
 
 
 def make_offset_records(
