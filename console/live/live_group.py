@@ -11,6 +11,7 @@ from typing import Any, Final
 import grpc
 import structlog
 
+from console.live.allowance import Allowance
 from console.live.fragments import Fragments, Render
 from console.live.group_questions import (
     ask_committed,
@@ -30,8 +31,10 @@ LAG_INTERVAL_S: Final = 2.0
 """How often offsets are looked at while somebody looks at them."""
 LAG_SHARE: Final = 0.02
 """Looking at the offsets of all groups that are followed takes at most this part of the time."""
-PAUSES: Final = 9
-"""A change that takes much work to show is followed by a pause of so many times its length."""
+SHARE: Final = 0.1
+"""Showing the changes of a group takes at most this part of the time."""
+SAVED_S: Final = 0.2
+"""Of it so much can be saved: what a rebalance of 1,000 members takes, after which nobody waits."""
 
 ADMITTED_S: Final = 1.0
 """So long after a page was made its stream is opened without another look at rights."""
@@ -121,12 +124,14 @@ class LiveGroup:
     # ------------------------------------------------------------------------------- following
 
     async def _follow_changes(self) -> None:
+        loop = asyncio.get_running_loop()
+        allowance = Allowance(SHARE, SAVED_S, loop.time())
         try:
             async with aclosing(watch_group(self._calls, self._visitor, self.group_id)) as groups:
                 async for group in groups:
                     async with self._lock:
                         worked_s = await self._show_group(group)
-                    await asyncio.sleep(PAUSES * worked_s)
+                    await asyncio.sleep(allowance.spend(worked_s, loop.time()))
             raise CallRefused(grpc.StatusCode.UNAVAILABLE, "the server has ended the stream")
         except CallRefused as error:
             self._end(error)
