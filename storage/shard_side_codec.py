@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 from google.protobuf.message import Message
 
@@ -43,6 +43,8 @@ GROUP_FREEZE_KIND = b"\x16"
 _PRODUCER = struct.Struct(">iq")
 _PARTITION = struct.Struct(">i")
 _GROUP_ID_SIZE = struct.Struct(">i")
+NO_LEADER_EPOCH: Final = -1
+_Cell = TypeVar("_Cell", int, str)
 _PLACE_CODES: Final = {Place.TAKING: 1, Place.MUSTER: 2, Place.RETURNING: 3}
 _PLACES: Final = {code: place for place, code in _PLACE_CODES.items()}
 
@@ -170,12 +172,19 @@ def _compute_reset(reset: GroupReset) -> side_pb2.GroupReset:
                 topic_id=topic.topic_id,
                 partitions=[row[0] for row in topic.rows],
                 offsets=[row[1] for row in topic.rows],
+                leader_epochs=_unless_all([row[2] for row in topic.rows], NO_LEADER_EPOCH),
+                metadata=_unless_all([row[3] for row in topic.rows], ""),
             )
             for topic in reset.topics
         ],
         set_at_ms=reset.set_at_ms,
         undoes=reset.undoes,
     )
+
+
+def _unless_all(values: list[_Cell], usual: _Cell) -> list[_Cell]:
+    """The values; none if all are what most resets have."""
+    return values if any(value != usual for value in values) else []
 
 
 def _compute_assignor(assignor: ClientAssignor) -> side_pb2.ClientAssignor:
@@ -257,9 +266,12 @@ def decode_shard_value(key: ShardSideKey, data: bytes) -> ShardSideValue:
 def _decode_reset(message: side_pb2.GroupReset) -> GroupReset:
     topics = []
     for topic in message.topics:
-        if len(topic.partitions) != len(topic.offsets):
+        count = len(topic.partitions)
+        epochs = topic.leader_epochs or [NO_LEADER_EPOCH] * count
+        metadata = topic.metadata or [""] * count
+        if not len(topic.offsets) == len(epochs) == len(metadata) == count:
             raise CodecError("a reset has not as many offsets as partitions")
-        rows = tuple((n, at, -1, "") for n, at in zip(topic.partitions, topic.offsets, strict=True))
+        rows = tuple(zip(topic.partitions, topic.offsets, epochs, metadata, strict=True))
         topics.append(ResetTopic(TopicName(topic.name), TopicId(topic.topic_id), rows))
     return GroupReset(
         message.group_epoch,

@@ -195,13 +195,17 @@ class GroupFreeze(_message.Message):
     def __init__(self, since_ms: _Optional[int] = ..., principal: _Optional[str] = ...) -> None: ...
 
 class ResetTopic(_message.Message):
-    __slots__ = ("name", "topic_id", "partitions", "offsets")
+    __slots__ = ("name", "topic_id", "partitions", "offsets", "leader_epochs", "metadata")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
     name: str
     topic_id: bytes
     partitions: _containers.RepeatedScalarFieldContainer[int]
     offsets: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
+    leader_epochs: _containers.RepeatedScalarFieldContainer[int]
+    metadata: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ..., leader_epochs: _Optional[_Iterable[int]] = ..., metadata: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -50,6 +50,8 @@ def test_of_a_reset_that_is_done_no_metadata_is_kept() -> None:
         return topic.rows
 
     assert kept() == ((0, 5, 3, "beside it"),)
+    server.restart()
+    assert kept() == ((0, 5, 3, "beside it"),)
     server.beat(server.heartbeat("g", "a", 2, owned={}))
     assert kept() == ((0, 5, 3, ""),)
     server.restart()

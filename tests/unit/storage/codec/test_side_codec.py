@@ -152,7 +152,13 @@ RECORDS = [
             7,
             1_700_000_000_000,
             "User:a",
-            (ResetTopic(TopicName("t"), TopicId(bytes(range(16))), ((0, 5, -1, ""),)),),
+            (
+                ResetTopic(
+                    TopicName("t"),
+                    TopicId(bytes(range(16))),
+                    ((0, 5, -1, ""), (1, 6, 3, "beside it")),
+                ),
+            ),
             9,
         ),
     ),
