@@ -27,6 +27,7 @@ from model.client_assignors import (
 from model.group_freeze import GroupFreeze
 from model.group_resets import GroupReset, ResetTopic
 from model.ids import GroupId, LogOffset, LogPartition, MemberId, ProducerId, TopicId, TopicName
+from model.log.commit_records import OffsetRow
 from model.log.side_records import (
     AclSideKey,
     AclSideValue,
@@ -152,13 +153,7 @@ RECORDS = [
             7,
             1_700_000_000_000,
             "User:a",
-            (
-                ResetTopic(
-                    TopicName("t"),
-                    TopicId(bytes(range(16))),
-                    ((0, 5, -1, ""), (1, 6, 3, "beside it")),
-                ),
-            ),
+            (ResetTopic(TopicName("t"), TopicId(bytes(range(16))), ((0, 5, -1, ""),)),),
             9,
         ),
     ),
@@ -173,6 +168,14 @@ def test_records_survive(record: SideRecord) -> None:
     assert decode_side(*encode_side(record)) == record
     tombstone = SideRecord(record.key, None)
     assert decode_side(*encode_side(tombstone)) == tombstone
+
+
+@pytest.mark.parametrize("row", [(1, 6, 3, ""), (1, 6, -1, "beside it"), (1, 6, 0, "beside it")])
+def test_what_a_reset_sets_beside_offsets_survives(row: OffsetRow) -> None:
+    topics = (ResetTopic(TopicName("t"), TopicId(bytes(16)), ((0, 5, -1, ""), row)),)
+    reset = GroupReset(7, 1, "User:a", topics, undoes=LogOffset(3))
+    record = SideRecord(GroupResetKey(LogPartition(3), GroupId("g")), reset)
+    assert decode_side(*encode_side(record)) == record
 
 
 def test_the_racks_of_a_topic_survive() -> None:
