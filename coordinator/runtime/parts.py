@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import structlog
 
@@ -375,7 +376,8 @@ class Parts:
     def _refresh_groups(self, name: TopicName) -> None:
         """Refresh the groups that subscribe to a changed topic."""
         self.regexes.topic_changed(name)
-        self.refresh.refresh(self._groups_of(name), name)
+        found = (shard.groups_by_topic.get(name, ()) for shard in self._around.shards)
+        self.refresh.refresh(chain.from_iterable(map(sorted, found)), name)
 
     def finish_reset(self, group_id: GroupId) -> None:
         """Look whether the offsets of a reset can be set, after what is being applied."""
@@ -388,10 +390,6 @@ class Parts:
         self._finishing.discard(group_id)
         # An undo may remove the last offset.
         self._submit(FinishReset(group_id), lambda _: self.deletion.forget_if_offsetless(group_id))
-
-    def _groups_of(self, name: TopicName) -> Iterable[GroupId]:
-        for shard in self._around.shards:
-            yield from sorted(shard.groups_by_topic.get(name, ()))
 
 
 def _note_kept(result: BaseException | None) -> None:

@@ -568,13 +568,18 @@ def count_served(steps: Sequence[str]) -> int:
 
 
 def test_no_order_of_steps_serves_a_client_that_is_not_known() -> None:
+    closed: set[tuple[str, ...]] = set()
     for steps in itertools.product(STEPS, repeat=4):
+        if any(steps[:count] in closed for count in range(len(steps))):
+            continue
         seen = Seen()
         gateway = SaslGateway(apis=seen.apis)
         door = gateway.open()
-        for step in steps:
-            if door.is_open:
-                door.send(STEPS[step])
-                door.turn()
+        for count, step in enumerate(steps, start=1):
+            door.send(STEPS[step])
+            door.turn()
+            if not door.is_open:
+                closed.add(steps[:count])
+                break
         assert len(seen.callers) == count_served(steps), steps
         assert {each.principal for each in seen.callers} <= {"User:alice"}

@@ -72,7 +72,7 @@ def test_a_group_that_did_not_hear_of_a_change_of_its_topics_does() -> None:
     """Trigger: the topic change is durable, the group's new epoch is not."""
     server = VirtualServer({"foo": 2})
     server.join("g", "a", ["foo"])
-    server.runtime.parts.refresh.refresh = lambda group_ids: None  # type: ignore[method-assign]
+    server.runtime.parts.refresh.refresh = lambda *_: None  # type: ignore[method-assign]
     server.ask(GrowTopic(INTERNAL, TopicName("foo"), 3))
     assert server.group("g").group_epoch == 2
     server.restart()

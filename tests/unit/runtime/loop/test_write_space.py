@@ -75,11 +75,11 @@ def test_a_group_that_could_not_look_at_its_topics_looks_again() -> None:
     server = server_on(disk)
     refresh = server.runtime.parts.refresh.refresh
 
-    def full_by_now(group_ids: Iterable[GroupId]) -> None:
+    def full_by_now(group_ids: Iterable[GroupId], name: TopicName) -> None:
         disk.free = 10
         server.runtime._around.space._checked_ms = -1_000_000
         server.runtime.parts.refresh.refresh = refresh  # type: ignore[method-assign]
-        refresh(group_ids)
+        refresh(group_ids, name)
 
     server.runtime.parts.refresh.refresh = full_by_now  # type: ignore[method-assign]
     assert error_name(server.ask(GrowTopic(INTERNAL, TopicName("foo"), 3))) == "NONE"
