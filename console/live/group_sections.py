@@ -83,7 +83,10 @@ class RowMaker:
         partitions = yield from self._make_partitions(answers, owners, places)
         waits, more = compute_waits(group, answers.at_ms)
         wait_rows: list[Row] = [(f"{each.member_id}\0{each.owner_id}", each) for each in waits]
-        facts = self._add_lag(compute_facts(group), answers.committed, len(places))
+        yield
+        facts = compute_facts(group)
+        yield
+        facts = self._add_lag(facts, answers.committed, len(places))
         timeline = compute_timeline(answers.timeline.rebalances, answers.timeline.changes)
         return [
             ("facts", [("facts", facts)]),
