@@ -13,7 +13,6 @@ from random import Random
 from typing import Any, Final
 
 import pytest
-from model.rebalances import Ending
 
 from model.caller import INTERNAL
 from model.commands.command import Command
@@ -28,6 +27,7 @@ from model.commands.topics import GrowTopic
 from model.errors import GroupError, UnknownServerError
 from model.ids import GroupId, InstanceId, MemberId, TopicName
 from model.log.commit_records import make_offset_columns
+from model.past.rebalances import Ending
 from model.responses.explain import ExplainGroupResponse
 from model.responses.offsets import OffsetCommitResponse
 from model.responses.resets import OffsetsReset, ResetProgress
@@ -41,7 +41,7 @@ CONFIGS: Final = (
     ("consumer.leave.grace.ms", "30000"),
     ("consumer.leave.grace.ms", "0"),
     ("consumer.assignor.move.budget", "1"),
-    ("consumer.assignor.move.budget", "0"),
+    ("consumer.assignor.move.budget", "1000"),
     ("consumer.assignors", "range"),
     ("consumer.assignors", "uniform"),
 )
