@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.admin.text_files import read_file
 from cli.errors import CommandError, ExitCode, usage_errors
 from wording.times import parse_moment
 
@@ -51,8 +52,6 @@ def read_plan(path: Path) -> PlanText:
     from wording.resets import PlanText
 
     try:
-        return PlanText(str(path), path.read_bytes().decode())
-    except OSError as error:
-        raise CommandError(f"cannot read {path}: {error.strerror}", ExitCode.USAGE) from error
+        return PlanText(str(path), read_file(path).decode())
     except UnicodeDecodeError as error:
         raise CommandError(f"{path} is not CSV: {error}", ExitCode.USAGE) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cli.admin.text_files import read_file
 from cli.errors import CommandError, ExitCode, usage_errors
 from wording.weights import parse_weight_entries
 
@@ -11,9 +12,7 @@ from wording.weights import parse_weight_entries
 def read_weights(path: Path) -> list[str]:
     """The entries of the file. Raises ``CommandError`` if it cannot be read or is wrong."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"cannot read {path}: {error.strerror}", ExitCode.USAGE) from error
+        text = read_file(path).decode()
     except UnicodeDecodeError as error:
         raise CommandError(f"{path} is not text", ExitCode.USAGE) from error
     with usage_errors():
