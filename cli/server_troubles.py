@@ -39,6 +39,11 @@ def describe_trouble(
             )
         case grpc.StatusCode.PERMISSION_DENIED:
             return f"{detail}: an administrator can allow it with `muster acl add`"
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in detail:
+            return (
+                f"the request is larger than what {server} takes (grpc.message.max.bytes): name less "
+                "at a time"
+            )
         case grpc.StatusCode.NOT_FOUND:
             hint = next((says for name, says in _MISSING if detail.startswith(name)), None)
             return None if hint is None else f"{detail.rstrip('.')}: {hint}"

@@ -57,3 +57,12 @@ def test_who_asks_for_what_is_not_there_is_told_where_to_look(detail: str, says:
     assert says in found
     other = "RESOURCE_NOT_FOUND: There is nothing to undo."
     assert describe_trouble(grpc.StatusCode.NOT_FOUND, other, "127.0.0.1:1", ToolSecurity()) is None
+
+
+def test_a_request_that_is_too_large_is_told_as_that() -> None:
+    detail = "SERVER: Received message larger than max (8588903 vs. 4194304)"
+    status = grpc.StatusCode.RESOURCE_EXHAUSTED
+    found = describe_trouble(status, detail, "127.0.0.1:1", ToolSecurity())
+    assert found is not None
+    assert "the request is larger than what 127.0.0.1:1 takes (grpc.message.max.bytes)" in found
+    assert describe_trouble(status, "QUOTA: wait", "127.0.0.1:1", ToolSecurity()) is None
