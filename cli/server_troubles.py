@@ -41,8 +41,8 @@ def describe_trouble(
             return f"{detail}: an administrator can allow it with `muster acl add`"
         case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in detail:
             return (
-                f"the request is larger than what {server} takes (grpc.message.max.bytes): name less "
-                "at a time"
+                f"the request is larger than what {server} takes (grpc.message.max.bytes): "
+                "name less at a time"
             )
         case grpc.StatusCode.NOT_FOUND:
             hint = next((says for name, says in _MISSING if detail.startswith(name)), None)
