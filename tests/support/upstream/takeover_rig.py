@@ -28,7 +28,7 @@ from upstream.takeover.machine.takeover_events import MemberTimes
 from upstream.takeover.takeovers import Takeovers
 
 G = GroupId("orders")
-RULES = MoveRules(uuid="uuid-1", grace_ms=300, silent_max_ms=1_000, poll_ms=20, pause_ms=50)
+RULES = MoveRules(uuid="uuid-1", grace_ms=600, silent_max_ms=2_000, poll_ms=20, pause_ms=50)
 
 
 class Relayed:

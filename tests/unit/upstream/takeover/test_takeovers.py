@@ -67,7 +67,7 @@ async def test_members_of_a_stable_group_go_on_as_if_their_coordinator_had_moved
     members = rig.join_stock(3)
     rig.relayed.members[members[1].member_id] = MemberTimes(led_generation=members[1].generation)
     heard = await take(rig, members)
-    assert all(isinstance(answer, ClassicHeartbeatResponse) for answer in heard)
+    assert {type(answer) for answer in heard} == {ClassicHeartbeatResponse}, heard
     group = await rig.runtime.call(DescribeGroups(CALLER, (G,)))
     assert isinstance(group, DescribeGroupsResponse)
     assert group.groups[0].state == "Stable"
