@@ -7,6 +7,7 @@ ends with its parent.
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import resource
@@ -138,6 +139,12 @@ HistoryResult = (
 )
 
 
+def _is_for_want_of_memory(error: Exception) -> bool:
+    """Whether the store said of the process's limit of memory that the log cannot be read."""
+    cause = error.__cause__
+    return isinstance(cause, MemoryError) or getattr(cause, "errno", None) == errno.ENOMEM
+
+
 class ReadingStopped(Exception):
     """Ends a reading that nobody wants any more."""
 
@@ -182,7 +189,7 @@ class HistoryReader:
         except MemoryError:
             return NoMemory()
         except (StoreError, CodecError) as error:
-            return Damaged(str(error))
+            return NoMemory() if _is_for_want_of_memory(error) else Damaged(str(error))
 
     def close(self) -> None:
         if self._reader is not None:

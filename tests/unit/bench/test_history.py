@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bench import __main__ as bench_main
 from bench import history
 from bench.figures import Row, Section
 from bench.history import (
@@ -25,6 +24,7 @@ from bench.history import (
     read_history,
     record,
 )
+from bench.runs import note_in_history
 
 MACHINE: dict[str, Any] = {
     "date": "2030-01-02 03:04 UTC",
@@ -177,12 +177,11 @@ def test_the_command_compares_any_two_runs(
 
 
 def test_a_full_run_is_recorded_and_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench_main, "RESULTS", tmp_path / "latest.json")
     sections = [Section("joins", "Joins", "How.", (SLOW,))]
     record(make(1), tmp_path)
-    bench_main.note_in_history(MACHINE, sections)
+    note_in_history("bench", MACHINE, sections, tmp_path)
     shown = capsys.readouterr().out
     assert "recorded as 2030-01-02T0304Z-abc1234.json" in shown
     assert "worse   joins: rate" in shown
