@@ -321,7 +321,7 @@ def acknowledgement_missed(patch: pytest.MonkeyPatch) -> None:
 
 def topics_unnoticed(patch: pytest.MonkeyPatch) -> None:
     """Groups do not hear of changed topics."""
-    patch.setattr(TopicRefresh, "refresh", lambda self, group_ids: None)
+    patch.setattr(TopicRefresh, "refresh", lambda self, group_ids, name=None: None)
 
 
 def restless_group(patch: pytest.MonkeyPatch) -> None:
