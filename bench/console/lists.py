@@ -1,4 +1,4 @@
-"""Measures pages of the console in front of many groups.
+"""Measures pages of the console, and the command that lists groups, in front of many groups.
 
     python -m bench.console.lists [--groups 20000]
 
@@ -13,7 +13,10 @@ import asyncio
 import contextlib
 import http.client
 import os
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -136,8 +139,27 @@ async def measure(server: MusterServer, path: str) -> None:
     print(f"{path:34} {status}  {line}, probe at most {stall:4.0f} ms", flush=True)
 
 
+async def measure_command(server: MusterServer, *options: str) -> None:
+    """Print how long `muster group list` takes from its start to its end, and its CPU."""
+    words = (sys.executable, "-m", "cli", "group", "list", *options, "--server", server.grpc)
+    took, cpu = list[float](), list[float]()
+    for _ in range(1 + REPEATS):
+        spent, began = read_children_cpu_ms(), time.perf_counter()
+        await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True, timeout=60)
+        took.append((time.perf_counter() - began) * 1_000)
+        cpu.append(read_children_cpu_ms() - spent)
+    figures = f"{statistics.median(cpu):5.0f} ms CPU of its own, {statistics.median(took):5.0f} ms"
+    print(f"muster group list {' '.join(options):28} {figures}", flush=True)
+
+
+def read_children_cpu_ms() -> float:
+    """The CPU time of commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1_000
+
+
 async def run(groups: int) -> None:
-    """Measure all pages."""
+    """Measure all pages, and the command that lists groups."""
     with (
         tempfile.TemporaryDirectory() as folder,
         MusterServer(Path(folder) / "data", topics={"orders": 1}, settings=SETTINGS) as server,
@@ -148,6 +170,8 @@ async def run(groups: int) -> None:
         ask(server.address("http"), "/signin")
         for path in PAGES:
             await measure(server, path)
+        for options in (("--limit", "50"), ("--sort", "members", "--limit", "50"), ("-o", "jsonl")):
+            await measure_command(server, *options)
         await asyncio.sleep(GATHER_S)
         for path in ("/groups?sort=lag", "/groups?sort=rebalance&page=2"):
             await measure(server, path)
