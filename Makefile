@@ -68,7 +68,7 @@ test: setup
 	@$(VENV)/bin/python -m tests.run $(TEST_GROUPS)
 
 test-long: jars go
-	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -p no:xdist -m long tests
+	@MUSTER_REQUIRE_PEERS=1 $(VENV)/bin/python -m pytest -q -n 0 -m long tests
 
 lint: setup
 	@$(VENV)/bin/python -m tests.run lint
