@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import Enum
+from typing import Protocol
 
 from coordinator.core.state.classic.classic_group import ClassicGroup, ClassicMember
 from coordinator.core.subscriptions.regex_matching import check_regex
@@ -201,7 +202,15 @@ def compute_migration_readiness(group: Candidate, rules: MigrationRules) -> Read
     return Readiness(group.group_id, compute_verdict(reasons), tuple(reasons))
 
 
-def compute_verdict(reasons: Collection[Reason]) -> Verdict:
+class Hindering(Protocol):
+    """A reason of whichever way."""
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the way is refused for it."""
+
+
+def compute_verdict(reasons: Collection[Hindering]) -> Verdict:
     """The verdict that these reasons add up to, for a group or one member."""
     if any(reason.is_blocking for reason in reasons):
         return Verdict.BLOCKED

@@ -7,7 +7,7 @@ A consumer group becomes a classic group when the last member of the consumer pr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 from coordinator.core.client_assignors.selection import compute_selected_assignor
@@ -21,7 +21,7 @@ from coordinator.core.state.steps import Steps
 from model.configs.coordinator_settings import CoordinatorSettings
 from model.configs.migration_policy import allows_downgrade
 from model.responses.migration import ClientChange, MigrationPlan, MigrationReason, PlannedMember
-from translator.readiness import Verdict
+from translator.readiness import compute_verdict
 
 _COOPERATIVE = "cooperative-sticky"
 _RANGE = "range"
@@ -57,7 +57,7 @@ def compute_way_back(shard: Shard, group: ConsumerGroup) -> Steps[MigrationPlan]
                 own = tuple(_compute_reasons(member, client_assignors.get(member.member_id)))
                 planned.append(_plan_member(member, of_group, own, common))
         yield
-    every = chain(of_group, chain.from_iterable(member.reasons for member in planned))
+    every = [*of_group, *chain.from_iterable(member.reasons for member in planned)]
     return MigrationPlan(
         group.group_id,
         CONSUMER,
@@ -65,7 +65,7 @@ def compute_way_back(shard: Shard, group: ConsumerGroup) -> Steps[MigrationPlan]
         PROTOCOL_TYPE,
         assignor,
         settings.group_consumer_migration_policy,
-        _compute_verdict(every),
+        compute_verdict(every).value,
         of_group,
         tuple(planned),
     )
@@ -162,13 +162,7 @@ def _plan_member(
         member.member_id,
         metadata.instance_id,
         metadata.client_id,
-        _compute_verdict((*of_group, *own)),
+        compute_verdict(of_group + own).value,
         own,
         changes,
     )
-
-
-def _compute_verdict(reasons: Iterable[MigrationReason]) -> str:
-    found = [reason.is_blocking for reason in reasons]
-    verdict = Verdict.BLOCKED if any(found) else Verdict.WARN if found else Verdict.READY
-    return verdict.value

@@ -19,11 +19,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import grpc.aio
 
-from bench.console.browsers import drain, find_stream, following, get, probe, wait_for
+from bench.console.browsers import drain, find_stream, following, get, wait_for, watch
 from bench.console.members import Crowd, Member
 from bench.peer import run_kload
 from bench.stand import serve
@@ -87,7 +87,7 @@ class Bench:
 
     async def _measure_pages(self) -> Iterator[Figure]:
         host, port = self.place
-        quiet = await self._probe(asyncio.sleep(IDLE_S))
+        quiet = await watch(self.place, asyncio.sleep(IDLE_S))
         took: list[float] = []
         size = 0
 
@@ -99,7 +99,7 @@ class Bench:
                 size = len(body)
                 await asyncio.sleep(0.05)
 
-        waits = await self._probe(load())
+        waits = await watch(self.place, load())
         return iter(
             (
                 Figure("group page, median", statistics.median(took), "ms", 300),
@@ -110,17 +110,6 @@ class Bench:
                 Figure("another client, while pages load: 99th percentile", _p99(waits), "ms", 20),
             )
         )
-
-    async def _probe(self, work: Any) -> list[float]:
-        waits: list[float] = []
-        probing = asyncio.create_task(probe(*self.place, waits))
-        try:
-            await work
-        finally:
-            probing.cancel()
-            with suppress(asyncio.CancelledError):
-                await probing
-        return waits
 
     async def measure_updates(self) -> Iterator[Figure]:
         """From the answer to a join, which is durable then, to the event that shows it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import quote
 
 READ_BYTES = 1 << 16
@@ -96,6 +96,19 @@ async def probe(host: str, port: int, waits_ms: list[float]) -> None:
             await asyncio.sleep(0.002)
     finally:
         writer.close()
+
+
+async def watch(place: tuple[str, int], work: Awaitable[None]) -> list[float]:
+    """How long another client waits, in ms, while something is done."""
+    waits_ms: list[float] = []
+    probing = asyncio.create_task(probe(*place, waits_ms))
+    try:
+        await work
+    finally:
+        probing.cancel()
+        with suppress(asyncio.CancelledError):
+            await probing
+    return waits_ms
 
 
 def _make_head(host: str, port: int, path: str, connection: str) -> bytes:

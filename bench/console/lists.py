@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import http.client
 import os
 import resource
 import statistics
@@ -19,11 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import grpc.aio
 
+from bench.console.browsers import get, watch
 from muster.v1 import group_pb2, group_pb2_grpc, types_pb2
 from tests.server import MusterServer
 
@@ -82,38 +80,6 @@ async def make_groups(target: str, count: int, partitions: int = 1) -> None:
             await asyncio.gather(*map(make, range(first, min(count, first + AT_A_TIME))))
 
 
-@contextlib.asynccontextmanager
-async def watching(address: tuple[str, int]) -> AsyncIterator[list[float]]:
-    """The times (s) of a probe that asks all the time."""
-    times: list[float] = []
-
-    async def probe() -> None:
-        while True:
-            began = time.perf_counter()
-            await asyncio.to_thread(ask, address, "/livez")
-            times.append(time.perf_counter() - began)
-            await asyncio.sleep(0.002)
-
-    task = asyncio.create_task(probe())
-    try:
-        yield times
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-def ask(address: tuple[str, int], path: str) -> tuple[int, int]:
-    """The status and the size of a page."""
-    connection = http.client.HTTPConnection(*address, timeout=60)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, len(answer.read())
-    finally:
-        connection.close()
-
-
 def read_cpu_ms(pid: int) -> float:
     """The CPU time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -122,21 +88,22 @@ def read_cpu_ms(pid: int) -> float:
 
 async def measure(server: MusterServer, path: str) -> None:
     """Print a line about a page: the first time with its CPU, and the median of the next ones."""
-    address, took = server.address("http"), list[float]()
-    status = size = 0
+    place, took_ms = server.address("http"), list[float]()
     before_ms = read_cpu_ms(server.pid)
-    await asyncio.to_thread(ask, address, path)
+    page, _ = await get(*place, path)
     cpu_ms = read_cpu_ms(server.pid) - before_ms
     # What is kept is made anew.
     await asyncio.sleep(KEPT_S)
-    async with watching(address) as probes:
+
+    async def ask_again() -> None:
         for _ in range(1 + REPEATS):
-            began = time.perf_counter()
-            status, size = await asyncio.to_thread(ask, address, path)
-            took.append((time.perf_counter() - began) * 1_000)
-    first, then, stall = took[0], statistics.median(took[1:]), max(probes) * 1_000
-    line = f"{cpu_ms:5.0f} ms CPU, {first:5.0f} ms, {then:5.0f} ms kept, {size / 1_000:5.1f} kB"
-    print(f"{path:34} {status}  {line}, probe at most {stall:4.0f} ms", flush=True)
+            took_ms.append((await get(*place, path))[1])
+
+    waits_ms = await watch(place, ask_again())
+    first_ms, then_ms = took_ms[0], statistics.median(took_ms[1:])
+    line = f"{cpu_ms:5.0f} ms CPU, {first_ms:5.0f} ms, {then_ms:5.0f} ms kept"
+    size = f"{len(page) / 1_000:5.1f} kB"
+    print(f"{path:34} {line}, {size}, probe at most {max(waits_ms):4.0f} ms", flush=True)
 
 
 async def measure_command(server: MusterServer, *options: str) -> None:
@@ -167,7 +134,7 @@ async def run(groups: int) -> None:
         began = time.perf_counter()
         await make_groups(server.grpc, groups)
         print(f"{groups} groups made in {time.perf_counter() - began:.0f} s", flush=True)
-        ask(server.address("http"), "/signin")
+        await get(*server.address("http"), "/topics")
         for path in PAGES:
             await measure(server, path)
         for options in (("--limit", "50"), ("--sort", "members", "--limit", "50"), ("-o", "jsonl")):

@@ -17,12 +17,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.console.browsers import drain_page, get, probe
+from bench.console.browsers import drain_page, get, watch
 from bench.console.lists import SETTINGS, make_groups, read_cpu_ms
 from tests.server import MusterServer
 
@@ -76,19 +75,6 @@ async def measure(server: MusterServer, scrapes: int) -> Found:
     waits_ms = await watch(place, scrape())
     cpu_ms = (read_cpu_ms(server.pid) - before_ms) / scrapes
     return Found(took_ms, cpu_ms, size, waits_ms, idle_ms)
-
-
-async def watch(place: tuple[str, int], work: Awaitable[None]) -> list[float]:
-    """How long another client waits while something is done."""
-    waits_ms: list[float] = []
-    probing = asyncio.create_task(probe(*place, waits_ms))
-    try:
-        await work
-    finally:
-        probing.cancel()
-        with suppress(asyncio.CancelledError):
-            await probing
-    return waits_ms
 
 
 def report(granularity: str, found: Found) -> bool:

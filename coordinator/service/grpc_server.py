@@ -41,7 +41,7 @@ from coordinator.service.calls.handlers import CallsInFlight, make_foreign_handl
 from coordinator.service.calls.local_calls import LocalCalls
 from coordinator.service.calls.services import Services
 from coordinator.service.calls.throttle import Throttle
-from coordinator.service.calls.traced_handlers import make_traced_handler
+from coordinator.service.calls.traced_handlers import make_traced_method
 from coordinator.service.calls.waits import Waits
 from coordinator.service.classic.classic_service import ClassicService
 from coordinator.service.credentials.authentication import Authenticate
@@ -252,8 +252,10 @@ class GrpcServer:
         trips: Trips | None,
     ) -> None:
         asked = (self._calls, self._services.throttle, self._services.times, authenticate)
-        make = make_handler if trips is None else partial(make_traced_handler, trips)
-        handlers = tuple(make(service, servicer, *asked) for service, servicer in served)
+        make = None if trips is None else partial(make_traced_method, trips)
+        handlers = tuple(
+            make_handler(service, servicer, *asked, make=make) for service, servicer in served
+        )
         self._server.add_generic_rpc_handlers(handlers)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflector = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # ditto

@@ -68,14 +68,18 @@ def make_handler(
     throttle: Throttle,
     times: Histograms,
     authenticate: Authenticate | None = None,
+    *,
+    make: Callable[..., grpc.RpcMethodHandler[Any, Any]] | None = None,
 ) -> grpc.GenericRpcHandler[Any, Any]:
     """Bind the methods of ``servicer``, named as in the service.
 
     A method with one request and a stream of responses writes these to its context. ``times`` gets
-    how long calls with one request took, by ``Service/Method``.
+    how long calls with one request took, by ``Service/Method``. ``make`` binds one method as
+    ``make_method`` does, which is the default.
     """
+    make = make or make_method
     methods = {
-        method.name: make_method(
+        method.name: make(
             method, getattr(servicer, method.name), calls, throttle, times, authenticate
         )
         for method in service.methods

@@ -10,15 +10,12 @@ from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
-from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.descriptor import MethodDescriptor
 
-from coordinator.runtime.loop.stats import Histograms
 from coordinator.runtime.trips.traceparent import find_parent
 from coordinator.runtime.trips.trip import Door, Stage, Trip
 from coordinator.runtime.trips.trips import CALL, TEXT_MAX, Stream, Trips
-from coordinator.service.calls.handlers import Behaviour, CallsInFlight, make_method
-from coordinator.service.calls.throttle import Throttle
-from coordinator.service.credentials.authentication import Authenticate
+from coordinator.service.calls.handlers import Behaviour, make_method
 
 _Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
@@ -26,33 +23,17 @@ FAILED = "UNKNOWN"
 """The status of a call that a bug has ended."""
 
 
-def make_traced_handler(
-    trips: Trips,
-    service: ServiceDescriptor,
-    servicer: object,
-    calls: CallsInFlight,
-    throttle: Throttle,
-    times: Histograms,
-    authenticate: Authenticate | None = None,
-) -> grpc.GenericRpcHandler[Any, Any]:
-    """Bind a service as ``make_handler`` does."""
-    # More than 6 parameters: those of ``make_handler``, and who is told.
-    methods = {
-        method.name: _trace(
-            trips,
-            method,
-            make_method(
-                method,
-                _note_decoded(trips, getattr(servicer, method.name)),
-                calls,
-                throttle,
-                times,
-                authenticate,
-            ),
-        )
-        for method in service.methods
-    }
-    return grpc.method_handlers_generic_handler(service.full_name, methods)
+def make_traced_method(
+    trips: Trips, method: MethodDescriptor, behaviour: Behaviour, *given: Any
+) -> Any:
+    """Bind one method as ``make_method`` does, with the rest of what that is given."""
+    name = f"{method.containing_service.full_name}/{method.name}"
+    handler: Any = make_method(method, _note_decoded(trips, behaviour), *given)
+    if method.client_streaming:
+        return handler._replace(stream_stream=_trace_stream(name, handler.stream_stream))
+    if method.server_streaming:
+        return handler
+    return handler._replace(unary_unary=_trace_call(trips, name, handler.unary_unary))
 
 
 def _note_decoded(trips: Trips, behaviour: Behaviour) -> Behaviour:
@@ -63,15 +44,6 @@ def _note_decoded(trips: Trips, behaviour: Behaviour) -> Behaviour:
         return await behaviour(request, context)
 
     return behave
-
-
-def _trace(trips: Trips, method: MethodDescriptor, handler: Any) -> Any:
-    name = f"{method.containing_service.full_name}/{method.name}"
-    if method.client_streaming:
-        return handler._replace(stream_stream=_trace_stream(name, handler.stream_stream))
-    if method.server_streaming:
-        return handler
-    return handler._replace(unary_unary=_trace_call(trips, name, handler.unary_unary))
 
 
 def _trace_call(trips: Trips, name: str, handle: Behaviour) -> Behaviour:

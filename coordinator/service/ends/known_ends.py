@@ -31,11 +31,11 @@ class KnownEnds:
         image: Callable[[], TopicImage],
         now_ms: Callable[[], int],
     ) -> None:
-        """``now_ms`` is the clock by which the reports were taken."""
+        """``now_ms`` is the clock by which reports are taken, and grow old."""
         self.truth = truth
         self.reports = reports
         self._image = image
-        self._now_ms = now_ms
+        self.now_ms = now_ms
 
     async def find_end_offsets(self, partitions: Sequence[_Place]) -> Mapping[_Place, int]:
         """A report counts only where the truth is not known."""
@@ -61,7 +61,7 @@ class KnownEnds:
             return found
         known = dict(found)
         for begin in range(0, len(partitions), SLICE):
-            by_name, now_ms = self._image().by_name, self._now_ms()
+            by_name, now_ms = self._image().by_name, self.now_ms()
             for place in partitions[begin : begin + SLICE]:
                 topic = None if place in known else by_name.get(place[0])
                 if topic is not None:

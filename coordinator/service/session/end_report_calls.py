@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.calls.services import Services
 from coordinator.service.ends.end_reports import EndReports, Verdict
@@ -35,16 +34,22 @@ async def take_report(
     It needs the right to write to a topic: who has it can move the end of the topic anyway. A lie
     shows a wrong lag of the groups that read it, for as long as a report is believed.
     """
-    reports = None if services.known_ends is None else services.known_ends.reports
-    if reports is None:
+    known = services.known_ends
+    reports = None if known is None else known.reports
+    if known is None or reports is None:
         raise PolicyViolation(_OF_A_CLUSTER)
     topics = await run_steps(decode_report(request))
-    failures = await run_steps(_take_all(services, reports, caller, topics))
+    steps = _take_all(services, reports, caller, topics, known.now_ms)
+    failures = await run_steps(steps)
     return group_pb2.ReportEndOffsetsResponse(failures=failures, max_age_ms=reports.max_age_ms)
 
 
 def _take_all(
-    services: Services, reports: EndReports, caller: Caller, topics: Sequence[TopicEnds]
+    services: Services,
+    reports: EndReports,
+    caller: Caller,
+    topics: Sequence[TopicEnds],
+    now_ms: Callable[[], int],
 ) -> Steps[list[types_pb2.TopicFailures]]:
     failures: list[types_pb2.TopicFailures] = []
     left = SLICE
@@ -55,7 +60,7 @@ def _take_all(
             error = (
                 found
                 if isinstance(found, types_pb2.Error)
-                else _take(services, reports, found, partition, end)
+                else _take(services, reports, found, partition, end, now_ms())
             )
             if error is not None:
                 failed.append(types_pb2.PartitionFailure(partition=partition, error=error))
@@ -90,12 +95,11 @@ def _find_topic(services: Services, caller: Caller, given: TopicEnds) -> Topic |
 
 
 def _take(
-    services: Services, reports: EndReports, topic: Topic, partition: int, end: int
+    services: Services, reports: EndReports, topic: Topic, partition: int, end: int, now_ms: int
 ) -> types_pb2.Error | None:
     """Take one end; the error if that is refused."""
     if partition >= topic.partitions:
         return encode_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-    now_ms = SystemClock().monotonic_ms()
     match reports.take(topic.topic_id, partition, end, now_ms):
         case Verdict.NO_ROOM:
             return encode_error(ErrorCode.POLICY_VIOLATION, _NO_ROOM)

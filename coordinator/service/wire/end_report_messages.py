@@ -7,12 +7,13 @@ from typing import Final, NamedTuple
 from coordinator.runtime.loop.slices import Steps
 from coordinator.service.wire.answer_slices import SLICE
 from coordinator.service.wire.decode import decode_topic
+from model.commands.offsets import COMMIT_PARTITIONS_MAX
 from model.errors import InvalidRequest
 from model.ids import TopicId, TopicName
 from muster.v1 import group_pb2
 
-PARTITIONS_MAX: Final = 10_000
-"""The most partitions of one report, and the most topics: as many as a commit has partitions."""
+PARTITIONS_MAX: Final = COMMIT_PARTITIONS_MAX
+"""The most partitions of one report, and the most topics."""
 
 
 class TopicEnds(NamedTuple):

@@ -19,7 +19,7 @@ def find(stand: Stand, partition: int) -> int | None:
     assert ends is not None
     assert ends.reports is not None
     (topic,) = stand.runtime.image.by_name.values()
-    return ends.reports.find(topic.topic_id, partition, ends._now_ms())
+    return ends.reports.find(topic.topic_id, partition, ends.now_ms())
 
 
 async def test_ends_are_told_in_as_many_calls_as_they_need(
